@@ -1,0 +1,19 @@
+# Sanitizers for the asan and tsan presets; the OpenSSF hardening set for everything else.
+if(ONCEPAY_SANITIZE)
+    target_compile_options(oncepay_build INTERFACE -fsanitize=${ONCEPAY_SANITIZE}
+        -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_link_options(oncepay_build INTERFACE -fsanitize=${ONCEPAY_SANITIZE})
+else()
+    foreach(flag -fstack-protector-strong -fstack-clash-protection -fcf-protection=full
+                 -fno-delete-null-pointer-checks)
+        string(MAKE_C_IDENTIFIER "has${flag}" name)
+        check_c_compiler_flag(${flag} ${name})
+        if(${name})
+            target_compile_options(oncepay_build INTERFACE ${flag})
+        endif()
+    endforeach()
+    target_compile_options(oncepay_build INTERFACE
+        "$<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=3>")
+    target_link_options(oncepay_build INTERFACE -Wl,-z,relro,-z,now,-z,noexecstack)
+endif()
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
