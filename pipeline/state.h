@@ -87,6 +87,10 @@ const char *payment_status_word(enum payment_state state);
 
 bool payment_state_is_terminal(enum payment_state state);
 bool attempt_state_is_terminal(enum attempt_state state);
+bool operation_state_is_terminal(enum operation_state state);
+bool task_state_is_terminal(enum task_state state);
+/* Any entity; a code that is not in the table is an invariant failure. */
+bool state_is_terminal(enum entity entity, int code);
 
 struct transition {
     enum entity entity;
@@ -99,5 +103,10 @@ struct transition {
 const struct transition *transition_table(size_t *out_count);
 /* NULL if the pair is not listed: then it must not happen. */
 const struct transition *transition_find(enum entity entity, int from, int to);
+
+/* The codes of one entity in ascending order. */
+const int *state_codes(enum entity entity, size_t *out_count);
+/* The table of one entity as a Mermaid stateDiagram-v2: what README and `oncepay fsm` show. */
+void state_diagram_mermaid(enum entity entity, FILE *out);
 
 #endif
