@@ -15,7 +15,7 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define MUST_CHECK __attribute__((warn_unused_result))
-#define PRINTF_LIKE(format, first) __attribute__((format(printf, format, first)))
+#define PRINTF_LIKE(text, first) __attribute__((format(printf, text, first)))
 
 /*
  * How the machinery fared; business refusals and PSP answers have vocabularies of their own.
@@ -74,6 +74,7 @@ void *memory_resize(void *block, size_t size);
 char *memory_copy_text(const char *text);
 
 /* Calls the house does not use: unbounded, locale-bound or silently failing. */
+#undef sprintf /* a macro of its own where the headers are fortified */
 #define strcpy(...) use_snprintf_instead_of_strcpy
 #define strcat(...) use_snprintf_instead_of_strcat
 #define sprintf(...) use_snprintf_instead_of_sprintf

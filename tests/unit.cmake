@@ -1,0 +1,4 @@
+oncepay_unit_test(hash_test oncepay_pipeline)
+oncepay_unit_test(mask_test oncepay_pipeline)
+oncepay_unit_test(form_test oncepay_pipeline)
+oncepay_unit_test(psp_request_test oncepay_pipeline)
