@@ -104,8 +104,8 @@ const struct transition *transition_table(size_t *out_count);
 /* NULL if the pair is not listed: then it must not happen. */
 const struct transition *transition_find(enum entity entity, int from, int to);
 
-/* The codes of one entity in ascending order. */
-const int *state_codes(enum entity entity, size_t *out_count);
+/* The codes of one entity in ascending order, by index; 0 past the last. */
+int state_code_at(enum entity entity, size_t index);
 /* The table of one entity as a Mermaid stateDiagram-v2: what README and `oncepay fsm` show. */
 void state_diagram_mermaid(enum entity entity, FILE *out);
 
