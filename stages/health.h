@@ -1,0 +1,32 @@
+/*
+ * stages/health.h: /livez, /readyz and /metrics of one process, on a thread of its own. A process
+ * that waits for infrastructure is alive and says in /readyz what it waits for; it never
+ * crash-loops. Gauges that need the database are read at scrape time, at most every few seconds,
+ * over a connection of their own and from small tables only.
+ */
+#ifndef ONCEPAY_STAGES_HEALTH_H
+#define ONCEPAY_STAGES_HEALTH_H
+
+#include "pipeline/base.h"
+
+struct health;
+struct store;
+
+struct health_options {
+    const char *program;    /* "oncepay-intake" */
+    const char *address;    /* where to listen */
+    int port;               /* 0: ephemeral */
+    const char *port_file;  /* ONCEPAY_METRICS_PORT_FILE: the port is written there; NULL or "" not */
+    struct store *gauges;   /* taken over; NULL: no gauges from the database */
+    int64_t stuck_after_s;
+};
+
+/* NULL if the port cannot be had (logged). */
+struct health *health_open(const struct health_options *options);
+void health_close(struct health *health);
+
+/* The part ("postgres", "nats", "consumer") is well (problem NULL or "") or is waited for. Copied; any thread. */
+void health_set(struct health *health, const char *part, const char *problem);
+bool health_is_ready(struct health *health);
+
+#endif
