@@ -1,0 +1,104 @@
+/*
+ * pipeline/money.c: see money.h. The currency table is ISO 4217's list of active codes that money
+ * can be paid in (funds codes, metals and test codes are left out), sorted for the search.
+ */
+#include "pipeline/money.h"
+
+struct currency_row {
+    char code[4];
+    int exponent;
+};
+
+static const struct currency_row CURRENCIES[] = {
+    { "AED", 2 }, { "AFN", 2 }, { "ALL", 2 }, { "AMD", 2 }, { "AOA", 2 }, { "ARS", 2 },
+    { "AUD", 2 }, { "AWG", 2 }, { "AZN", 2 }, { "BAM", 2 }, { "BBD", 2 }, { "BDT", 2 },
+    { "BHD", 3 }, { "BIF", 0 }, { "BMD", 2 }, { "BND", 2 }, { "BOB", 2 }, { "BRL", 2 },
+    { "BSD", 2 }, { "BTN", 2 }, { "BWP", 2 }, { "BYN", 2 }, { "BZD", 2 }, { "CAD", 2 },
+    { "CDF", 2 }, { "CHF", 2 }, { "CLF", 4 }, { "CLP", 0 }, { "CNY", 2 }, { "COP", 2 },
+    { "CRC", 2 }, { "CUP", 2 }, { "CVE", 2 }, { "CZK", 2 }, { "DJF", 0 }, { "DKK", 2 },
+    { "DOP", 2 }, { "DZD", 2 }, { "EGP", 2 }, { "ERN", 2 }, { "ETB", 2 }, { "EUR", 2 },
+    { "FJD", 2 }, { "FKP", 2 }, { "GBP", 2 }, { "GEL", 2 }, { "GHS", 2 }, { "GIP", 2 },
+    { "GMD", 2 }, { "GNF", 0 }, { "GTQ", 2 }, { "GYD", 2 }, { "HKD", 2 }, { "HNL", 2 },
+    { "HTG", 2 }, { "HUF", 2 }, { "IDR", 2 }, { "ILS", 2 }, { "INR", 2 }, { "IQD", 3 },
+    { "IRR", 2 }, { "ISK", 0 }, { "JMD", 2 }, { "JOD", 3 }, { "JPY", 0 }, { "KES", 2 },
+    { "KGS", 2 }, { "KHR", 2 }, { "KMF", 0 }, { "KPW", 2 }, { "KRW", 0 }, { "KWD", 3 },
+    { "KYD", 2 }, { "KZT", 2 }, { "LAK", 2 }, { "LBP", 2 }, { "LKR", 2 }, { "LRD", 2 },
+    { "LSL", 2 }, { "LYD", 3 }, { "MAD", 2 }, { "MDL", 2 }, { "MGA", 2 }, { "MKD", 2 },
+    { "MMK", 2 }, { "MNT", 2 }, { "MOP", 2 }, { "MRU", 2 }, { "MUR", 2 }, { "MVR", 2 },
+    { "MWK", 2 }, { "MXN", 2 }, { "MYR", 2 }, { "MZN", 2 }, { "NAD", 2 }, { "NGN", 2 },
+    { "NIO", 2 }, { "NOK", 2 }, { "NPR", 2 }, { "NZD", 2 }, { "OMR", 3 }, { "PAB", 2 },
+    { "PEN", 2 }, { "PGK", 2 }, { "PHP", 2 }, { "PKR", 2 }, { "PLN", 2 }, { "PYG", 0 },
+    { "QAR", 2 }, { "RON", 2 }, { "RSD", 2 }, { "RUB", 2 }, { "RWF", 0 }, { "SAR", 2 },
+    { "SBD", 2 }, { "SCR", 2 }, { "SDG", 2 }, { "SEK", 2 }, { "SGD", 2 }, { "SHP", 2 },
+    { "SLE", 2 }, { "SOS", 2 }, { "SRD", 2 }, { "SSP", 2 }, { "STN", 2 }, { "SVC", 2 },
+    { "SYP", 2 }, { "SZL", 2 }, { "THB", 2 }, { "TJS", 2 }, { "TMT", 2 }, { "TND", 3 },
+    { "TOP", 2 }, { "TRY", 2 }, { "TTD", 2 }, { "TWD", 2 }, { "TZS", 2 }, { "UAH", 2 },
+    { "UGX", 0 }, { "USD", 2 }, { "UYU", 2 }, { "UYW", 4 }, { "UZS", 2 }, { "VED", 2 },
+    { "VES", 2 }, { "VND", 0 }, { "VUV", 0 }, { "WST", 2 }, { "XAF", 0 }, { "XCD", 2 },
+    { "XCG", 2 }, { "XOF", 0 }, { "XPF", 0 }, { "YER", 2 }, { "ZAR", 2 }, { "ZMW", 2 },
+    { "ZWG", 2 },
+};
+
+static int currency_row_compare(const void *code, const void *row)
+{
+    return strcmp(code, ((const struct currency_row *)row)->code);
+}
+
+static const struct currency_row *currency_find(const char *code)
+{
+    return bsearch(code, CURRENCIES, COUNT_OF(CURRENCIES), sizeof CURRENCIES[0],
+                   currency_row_compare);
+}
+
+bool currency_parse(const char *code, struct currency *out)
+{
+    const struct currency_row *row = currency_find(code);
+    if (row == NULL) return false;
+    memcpy(out->code, row->code, sizeof out->code);
+    return true;
+}
+
+bool currency_exponent(struct currency currency, int *out_exponent)
+{
+    const struct currency_row *row = currency_find(currency.code);
+    if (row == NULL) return false;
+    *out_exponent = row->exponent;
+    return true;
+}
+
+bool money_add(struct money a, struct money b, struct money *out)
+{
+    int64_t minor;
+    if (!currency_equal(a.currency, b.currency)) return false;
+    if (__builtin_add_overflow(a.minor, b.minor, &minor)) return false;
+    *out = (struct money){ minor, a.currency };
+    return true;
+}
+
+bool money_subtract(struct money a, struct money b, struct money *out)
+{
+    int64_t minor;
+    if (!currency_equal(a.currency, b.currency)) return false;
+    if (__builtin_sub_overflow(a.minor, b.minor, &minor)) return false;
+    *out = (struct money){ minor, a.currency };
+    return true;
+}
+
+char *money_format(struct money money, char text[MONEY_TEXT_SIZE])
+{
+    int exponent = 0;
+    (void)currency_exponent(money.currency, &exponent); /* an unknown code shows minor units */
+    uint64_t unit = 1;
+    for (int i = 0; i < exponent; i++) unit *= 10;
+    /* Negated as unsigned: INT64_MIN has no positive twin. */
+    const uint64_t size = money.minor < 0 ? 0 - (uint64_t)money.minor : (uint64_t)money.minor;
+    const char *sign = money.minor < 0 ? "-" : "";
+    if (exponent == 0) {
+        (void)snprintf(text, MONEY_TEXT_SIZE, "%s%" PRIu64 " %.3s", sign, size,
+                       money.currency.code);
+    } else {
+        (void)snprintf(text, MONEY_TEXT_SIZE, "%s%" PRIu64 ".%0*" PRIu64 " %.3s", sign, size / unit,
+                       exponent, size % unit, money.currency.code);
+    }
+    return text;
+}
