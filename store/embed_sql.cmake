@@ -1,5 +1,5 @@
 # Turns sql/NAME.sql into STMT_NAME (enum, name, text) and migrations/*.sql into a table, as C
-# byte arrays, so that no literal exceeds what ISO C promises.
+# arrays of characters, so that no literal exceeds what ISO C promises.
 file(GLOB statements ${SOURCE}/sql/*.sql)
 file(GLOB migrations ${SOURCE}/migrations/*.sql)
 list(SORT statements)
@@ -7,9 +7,9 @@ list(SORT migrations)
 
 function(as_bytes file out)
     file(READ ${file} hex HEX)
-    string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
-    string(REGEX REPLACE "(................................................................................)" "\\1\n" bytes "${bytes}")
-    set(${out} "${bytes}0x00" PARENT_SCOPE)
+    string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," bytes "${hex}")
+    string(REGEX REPLACE "(....................................................................................)" "\\1\n" bytes "${bytes}")
+    set(${out} "${bytes}0" PARENT_SCOPE)
 endfunction()
 
 set(header "/* Generated from store/sql and store/migrations. */\n#ifndef ONCEPAY_STORE_STATEMENTS_GEN_H\n#define ONCEPAY_STORE_STATEMENTS_GEN_H\n\nenum statement {\n")

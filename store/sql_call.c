@@ -1,4 +1,4 @@
-/* store/sql_call.c: see sql_call.h. Binary formats follow src/backend/utils/adt/*send of PostgreSQL. */
+/* store/sql_call.c: see sql_call.h. Binary formats follow the typsend functions of PostgreSQL. */
 #include "store/sql_call.h"
 
 /* Microseconds between 1970-01-01 and PostgreSQL's epoch 2000-01-01. */
