@@ -11,8 +11,8 @@
 enum value_kind {
     VALUE_NULL = 0,
     VALUE_BOOLEAN,
-    VALUE_INTEGER, /* an integer token that fits int64 */
-    VALUE_DECIMAL, /* any other number: "100.00" (with its text as written) or beyond int64 */
+    VALUE_INTEGER, /* written as an integer, and fits int64 */
+    VALUE_DECIMAL, /* any other number: 100.00, 1e2, or an integer beyond int64 */
     VALUE_TEXT,    /* UTF-8 without NUL */
     VALUE_BINARY,  /* MessagePack bin; JSON writes it as base64 */
     VALUE_LIST,
@@ -24,11 +24,10 @@ struct value_member;
 struct value {
     enum value_kind kind;
     bool boolean;
-    bool is_integer_token; /* VALUE_DECIMAL: written as an integer, beyond int64 */
+    bool is_integral; /* VALUE_DECIMAL: written as an integer, too large for int64 */
     int64_t integer;
-    /* VALUE_TEXT, VALUE_BINARY, and VALUE_DECIMAL (normalised). NUL-terminated behind its length. */
-    struct span bytes;
-    struct value *items;          /* VALUE_LIST */
+    struct span bytes;   /* TEXT, BINARY, and DECIMAL in its normal form; NUL behind its length */
+    struct value *items; /* VALUE_LIST */
     struct value_member *members; /* VALUE_MAP, in the order of the message */
     size_t count;
 };
@@ -49,40 +48,58 @@ const char *content_type_name(enum content_type type);
 bool content_type_parse(const char *header, enum content_type *out);
 
 enum {
-    VALUE_DEPTH_MAX = 8,      /* lists and maps inside each other */
-    VALUE_COUNT_MAX = 2048,   /* values in one message */
+    VALUE_DEPTH_MAX = 8,    /* lists and maps inside each other */
+    VALUE_COUNT_MAX = 1024, /* values in one message */
     VALUE_NUMBER_LENGTH_MAX = 64,
 };
 
 /*
  * Strict: one document and nothing behind it, valid UTF-8, no NUL in text, no duplicate member
- * names, no lone surrogates, bounds as above; MessagePack: text keys only, no extensions, no
- * NaN or infinity. On failure out_error, if given, is a short sentence without values; out untouched.
+ * names, no lone surrogates, bounds as above; MessagePack: text names only, no extension types, no
+ * NaN or infinity. STATUS_BAD_DATA: out_error is a short sentence without values; out untouched.
  */
-enum status value_read_json(struct span text, struct arena *arena, struct value *out, const char **out_error) MUST_CHECK;
+enum status value_read(enum content_type type, struct span bytes, struct arena *arena,
+                       struct value *out, const char **out_error) MUST_CHECK;
+enum status value_read_json(struct span text, struct arena *arena, struct value *out,
+                            const char **out_error) MUST_CHECK;
 enum status value_read_msgpack(struct span bytes, struct arena *arena, struct value *out,
                                const char **out_error) MUST_CHECK;
-enum status value_read(enum content_type type, struct span bytes, struct arena *arena, struct value *out,
-                       const char **out_error) MUST_CHECK;
 
-/* Compact, in member order. NUL-terminated behind the length. */
+/*
+ * Compact, in member order, NUL behind the length. MessagePack has no decimals: it gets the
+ * nearest float64, which reads back as the same decimal up to 15 digits.
+ */
+struct span value_write(enum content_type type, const struct value *value, struct arena *arena);
 struct span value_write_json(const struct value *value, struct arena *arena);
 struct span value_write_msgpack(const struct value *value, struct arena *arena);
-struct span value_write(enum content_type type, const struct value *value, struct arena *arena);
 
 /* NULL if map is no map or has no such member. */
-const struct value *value_member_find(const struct value *map, const char *name);
-/* Text of a VALUE_TEXT; NULL for anything else or NULL. */
+const struct value *value_find(const struct value *map, const char *name);
+/* The text of a VALUE_TEXT; NULL for NULL or anything else. */
 const char *value_text(const struct value *value);
 
-/* Building. Text is borrowed. A map takes at most the capacity it was made for. */
-struct value value_of_text(const char *text); /* NULL: VALUE_NULL */
+/* Building. Text is borrowed and must be valid. A map takes at most the capacity it was made for. */
+struct value value_of_text(const char *text); /* NULL gives VALUE_NULL */
 struct value value_of_integer(int64_t integer);
 struct value value_of_boolean(bool boolean);
 struct value value_map_make(struct arena *arena, size_t capacity);
 void value_map_add(struct value *map, const char *name, struct value value);
 
-/* The shortest form of a decimal: "100.00" -> "100", "-0" -> "0", "1.50e3" -> "1500". False if it is no JSON number. */
-bool value_normalise_number(const char *text, size_t length, struct arena *arena, struct span *out);
+/* The parts that both readers share. */
+
+/* Valid UTF-8 (no overlong forms, no surrogates) without NUL. */
+bool value_text_is_valid(struct span text);
+/*
+ * The shortest form of a JSON number: 100.00 -> 100, -0 -> 0, 1.50e3 -> 1500, 1e-50 -> 1e-50.
+ * Two texts of one number have one form. False if it is no JSON number or beyond the bounds.
+ */
+bool value_normalise_number(struct span text, struct arena *arena, struct span *out);
+/* The first name that a map has twice; NULL if there is none. */
+const char *value_duplicate_name(const struct value *map);
+
+/* JSON text of one string with its quotes; base64 of bytes without them. */
+struct buffer;
+void value_print_json_text(struct span text, struct buffer *out);
+void value_print_base64(struct span bytes, struct buffer *out);
 
 #endif
