@@ -96,8 +96,7 @@ struct stage_work {
     const char *stream;
     const char *durable;
     bool has_commands; /* decode messages into commands first */
-    int64_t batch_max; /* items per transaction */
-    int64_t queue_max;
+    const struct config_stage *limits; /* items per transaction, queue, waits */
     /*
      * Decides and commits these items, sets each one's disposal, announces. Items come in message
      * order, at most one per payment where has_commands. It may be called again for the same items:
