@@ -184,9 +184,12 @@ const struct config_merchant *config_merchant_find(const struct config *config, 
 const struct config_account *config_account_find(const struct config *config, const char *id);
 bool config_texts_contain(const struct config_texts *texts, const char *text);
 
+/* card, wallet, qr, voucher, bank_transfer (design §3). */
+bool config_method_is_known(const char *method);
+
 /*
- * Can money be recovered there? An account whose PSP has no idempotency key, or no lookup by our
- * reference, is refused unless accept_manual_recovery names an owner (design §6).
+ * Can money be recovered there? An account whose PSP has no idempotency key, or no lookup, is
+ * refused unless accept_manual_recovery names an owner (design §6).
  */
 enum status config_account_check(const struct config *config, const struct config_account *account,
                                  const struct psp_capability *capability,

@@ -31,7 +31,6 @@ struct recovery_rule {
     int64_t unknown_age_max_s; /* from the first UNKNOWN; then a case, lookups go on (protocol B7) */
     int64_t query_qps;
     int64_t query_concurrency;
-    int specificity;
     int line;
     int column;
 };

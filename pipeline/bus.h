@@ -113,10 +113,8 @@ const struct bus_consumer_spec *bus_topology_consumer(const struct bus_topology 
 enum status bus_topology_check(const struct bus_topology *topology, struct arena *arena,
                                const char **out_error) MUST_CHECK;
 
-enum { BUS_TOKEN_LENGTH_MAX = 64, BUS_SUBJECT_LENGTH_MAX = 255 };
+enum { BUS_SUBJECT_LENGTH_MAX = 255 };
 
-/* [A-Za-z0-9_-]{1,64}: the only form in which an outside name becomes part of a subject. */
-bool bus_token_is_valid(const char *token);
 /* A subject that can be published to: printable ASCII, no blanks, no wildcards, no empty token. */
 bool bus_subject_is_valid(const char *subject);
 /* Does the filter (with * and >) take this subject? */
