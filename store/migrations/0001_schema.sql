@@ -391,10 +391,12 @@ CREATE TABLE oncepay.webhook_inbox (
     excerpt         text NOT NULL,
     received_at     timestamptz NOT NULL DEFAULT now(),
     payment_id      uuid,           -- whom it was matched to
-    processed_at    timestamptz,    -- NULL: waiting or parked
+    processed_at    timestamptz,    -- NULL: waiting, or parked because nothing matches yet
+    looks           int NOT NULL DEFAULT 0, -- how often recover looked for whom it is about
+    look_at         timestamptz NOT NULL DEFAULT now() + interval '10 seconds', -- when recover looks by itself
     CONSTRAINT webhook_inbox_event_key UNIQUE (channel_account, event_id)
 );
-CREATE INDEX webhook_inbox_waiting ON oncepay.webhook_inbox (received_at, id) WHERE processed_at IS NULL;
+CREATE INDEX webhook_inbox_waiting ON oncepay.webhook_inbox (look_at, id) WHERE processed_at IS NULL;
 
 CREATE TABLE oncepay.routing_decision (
     id              uuid NOT NULL,
