@@ -51,7 +51,7 @@ const char *request_capture_name(int code);
 struct request_envelope {
     const char *merchant;
     enum request_operation operation;
-    enum content_type content; /* also the form of the answer */
+    enum content_type content;   /* also the form of the answer */
     const char *idempotency_key; /* NULL: the operation's default */
     const char *reply_to;        /* NULL: nobody waits, or the header was refused */
     const char *traceparent;     /* NULL: absent or not valid W3C, which is ignored */
@@ -62,8 +62,8 @@ struct request_envelope {
  * False: *out_problem says why; out then holds what could be read all the same (content and
  * reply_to, so that a refusal finds its way; merchant is NULL if the subject is not ours).
  */
-bool request_envelope_read(const struct bus_message *message, struct arena *arena, struct request_envelope *out,
-                           struct problem *out_problem) MUST_CHECK;
+bool request_envelope_read(const struct bus_message *message, struct arena *arena,
+                           struct request_envelope *out, struct problem *out_problem) MUST_CHECK;
 
 struct pay_request {
     const char *merchant;
@@ -94,14 +94,16 @@ static inline bool pay_request_has_target(const struct pay_request *request)
  * The body of an envelope with operation pay. False: *out_problem says why; of out only merchant
  * and, if it is well formed, out_trade_no may then be used (else NULL).
  */
-bool pay_request_decode(const struct request_envelope *envelope, struct arena *arena, struct pay_request *out,
-                        struct problem *out_problem) MUST_CHECK;
+bool pay_request_decode(const struct request_envelope *envelope, struct arena *arena,
+                        struct pay_request *out, struct problem *out_problem) MUST_CHECK;
 
 /* What a producer sends: the body of request in the given form (key and headers excluded). */
-struct span pay_request_encode(const struct pay_request *request, enum content_type type, struct arena *arena);
+struct span pay_request_encode(const struct pay_request *request, enum content_type type,
+                               struct arena *arena);
 
 /* The whitelisted fields in canonical form, and their SHA-256. decode has done this already. */
 struct span pay_request_canonical(const struct pay_request *request, struct arena *arena);
-void pay_request_fingerprint(const struct pay_request *request, struct arena *arena, uint8_t out[32]);
+void pay_request_fingerprint(const struct pay_request *request, struct arena *arena,
+                             uint8_t out[32]);
 
 #endif
