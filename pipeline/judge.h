@@ -25,42 +25,43 @@ struct judge_attempt {
      * PSP? A request row closed neither by an answer nor by proof that no byte left (B1).
      */
     bool prior;
-    bool handed_out;        /* a next action reached the customer (B3) */
-    bool mismatch_open;     /* B5 stopped the automation: only manual evidence decides */
-    bool key_consumed;      /* proven: a create under this key can no longer start (B4, C6) */
+    bool handed_out;            /* a next action reached the customer (B3) */
+    bool mismatch_open;         /* B5 stopped the automation: only manual evidence decides */
+    bool key_consumed;          /* proven: a create under this key can no longer start (B4, C6) */
     bool canceled_by_reference; /* the PSP confirmed a cancel by our reference (B4, C6) */
-    int64_t success_at_us;  /* SUCCEEDED: the PSP's own time of it; 0 when it gave none */
-    int64_t last_request_end_us; /* latest send_by + call limit of the create and its replays; 0: none sent */
-    int64_t now_us;         /* the database's clock */
+    int64_t success_at_us;      /* SUCCEEDED: the PSP's own time of it; 0 when it gave none */
+    int64_t
+        last_request_end_us; /* latest send_by + call limit of the create and its replays; 0: none sent */
+    int64_t now_us;          /* the database's clock */
 };
 
 /* What contradicts a final attempt, or has no record (protocol A, D). */
 enum contradiction {
     CONTRADICTION_NONE = 0,
-    CONTRADICTION_LATE_SUCCESS,      /* success on FAILED */
-    CONTRADICTION_SECOND_SUCCESS,    /* another object succeeded under a SUCCEEDED attempt */
-    CONTRADICTION_REFUND_RETURNED,   /* a refund failed after it had succeeded */
-    CONTRADICTION_CAPTURE_RETURNED,  /* a capture failed after it had succeeded */
+    CONTRADICTION_LATE_SUCCESS,     /* success on FAILED */
+    CONTRADICTION_SECOND_SUCCESS,   /* another object succeeded under a SUCCEEDED attempt */
+    CONTRADICTION_REFUND_RETURNED,  /* a refund failed after it had succeeded */
+    CONTRADICTION_CAPTURE_RETURNED, /* a capture failed after it had succeeded */
     CONTRADICTION_EVIDENCE_CONFLICT, /* failure on a SUCCEEDED create: no late fact, a case and one retrieve */
-    CONTRADICTION_UNRECORDED_SEND,   /* a PSP object for an attempt that has no record of sending: UNKNOWN, a case */
+    CONTRADICTION_UNRECORDED_SEND, /* a PSP object for an attempt that has no record of sending: UNKNOWN, a case */
 };
 /* "late_success" …: also the stray_fact or case kind. "none" for CONTRADICTION_NONE. */
 const char *contradiction_name(int code);
 
-/* Which of the three compared things differs (B5); the first of them. */
+/* What differs from the attempt (B5); the first of them. */
 enum mismatch {
     MISMATCH_NONE = 0,
     MISMATCH_REFERENCE,
+    MISMATCH_OBJECT, /* our reference, on another object than the one we know */
     MISMATCH_CURRENCY,
     MISMATCH_AMOUNT,
-    MISMATCH_OBJECT, /* our reference on another object than the one we know */
 };
 const char *mismatch_name(int code);
 
 /* Something a person should hear about although the attempt does not move by it. */
 enum judge_alarm {
     JUDGE_ALARM_NONE = 0,
-    JUDGE_ALARM_PSP_AUTH,     /* 401, 403: our credentials or rights at this account (C04) */
+    JUDGE_ALARM_PSP_AUTH, /* 401, 403: our credentials or rights at this account (C04) */
     JUDGE_ALARM_KEY_MISMATCH, /* the key is taken by other parameters: a bug of ours, or a restored database */
 };
 const char *judge_alarm_name(int code);
@@ -96,9 +97,11 @@ struct verdict judge_local_end(const struct judge_attempt *attempt, const char *
 
 /*
  * C6: is every way closed by which this attempt, FAILED now, could still take money? Settle and the
- * guard ask it from fresh rows. prior: as above, about all requests.
+ * guard ask it from fresh rows. prior: as above, about all requests. proof: the source of the
+ * evidence that ended it; manual evidence never opens the guard (D).
  */
-bool judge_frees_target(const struct psp_capability *capability, const struct judge_attempt *attempt);
+bool judge_frees_target(const struct psp_capability *capability,
+                        const struct judge_attempt *attempt, enum evidence_source proof);
 
 /* How much one source weighs: 10 search … 80 settlement. */
 int evidence_strength(enum evidence_source source);

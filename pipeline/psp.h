@@ -174,6 +174,7 @@ struct psp_capability {
     int64_t key_margin_s;         /* >= 1 h; no replay after retention - margin */
     int64_t late_arrival_window_s;
     int64_t lookup_lag_s;         /* not found before this is no evidence */
+    bool lookup_by_reference_is_complete; /* past lookup_lag_s an empty search means: not there */
     int key_length_max;
     /* Answers that prove that nothing was executed, given that no earlier request may have arrived. */
     bool rate_limit_is_before_execution;
