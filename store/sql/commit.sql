@@ -1,0 +1,2 @@
+-- Ends a transaction that begin.sql opened.
+COMMIT
