@@ -45,8 +45,10 @@ static void sleep_ms(long ms)
 /* The server's programs are not in PATH on Debian. */
 static void find_program(const char *name, char path[PATH_SIZE])
 {
-    static const char *const FOLDERS[] = { "/usr/lib/postgresql/15/bin", "/usr/lib/postgresql/16/bin",
-                                           "/usr/lib/postgresql/17/bin", "/usr/local/bin", "/usr/bin" };
+    static const char *const FOLDERS[] = { "/usr/lib/postgresql/15/bin",
+                                           "/usr/lib/postgresql/16/bin",
+                                           "/usr/lib/postgresql/17/bin", "/usr/local/bin",
+                                           "/usr/bin" };
     const char *given = getenv("ONCEPAY_PG_BIN");
     if (given != NULL) {
         (void)snprintf(path, PATH_SIZE, "%s/%s", given, name);
@@ -69,8 +71,8 @@ static void become_server_user(const char *log)
     }
     if (geteuid() == 0) {
         const struct passwd *user = getpwnam("postgres");
-        if (user == NULL || initgroups(user->pw_name, user->pw_gid) != 0 || setgid(user->pw_gid) != 0 ||
-            setuid(user->pw_uid) != 0) {
+        if (user == NULL || initgroups(user->pw_name, user->pw_gid) != 0 ||
+            setgid(user->pw_gid) != 0 || setuid(user->pw_uid) != 0) {
             _exit(126);
         }
     }
@@ -98,8 +100,7 @@ static pid_t launch(const char *log, const char *const arguments[])
 static int wait_for(pid_t child)
 {
     int status = 0;
-    while (waitpid(child, &status, 0) < 0) {
-    }
+    while (waitpid(child, &status, 0) < 0) {}
     return status;
 }
 
@@ -109,15 +110,18 @@ static void make_cluster(struct pg_fixture *fixture)
     char data[PATH_SIZE];
     find_program("initdb", initdb);
     (void)snprintf(data, sizeof data, "%s/data", fixture->folder);
-    const char *const arguments[] = { initdb,     "-D", data,   "-U",       "oncepay",   "-A",        "trust",
-                                      "-E",       "UTF8", "--locale=C", "--no-sync", "--no-instructions", NULL };
+    const char *const arguments[] = { initdb,    "-D",         data,        "-U",
+                                      "oncepay", "-A",         "trust",     "-E",
+                                      "UTF8",    "--locale=C", "--no-sync", "--no-instructions",
+                                      NULL };
     if (wait_for(launch(fixture->log, arguments)) != 0) give_up("initdb failed, see", fixture->log);
 }
 
 static char *database_url(const struct pg_fixture *fixture, const char *database)
 {
     char url[PATH_SIZE];
-    (void)snprintf(url, sizeof url, "postgresql://oncepay@/%s?host=%s&port=5432", database, fixture->folder);
+    (void)snprintf(url, sizeof url, "postgresql://oncepay@/%s?host=%s&port=5432", database,
+                   fixture->folder);
     return memory_copy_text(url);
 }
 
@@ -142,9 +146,24 @@ static void start_server(struct pg_fixture *fixture)
     find_program("postgres", postgres);
     (void)snprintf(data, sizeof data, "%s/data", fixture->folder);
     /* Durability against a power cut is not what store tests are about. */
-    const char *const arguments[] = { postgres, "-D", data, "-k", fixture->folder, "-p", "5432",
-                                      "-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=32MB",
-                                      "-c", "max_connections=40", "-c", "autovacuum=off", NULL };
+    const char *const arguments[] = { postgres,
+                                      "-D",
+                                      data,
+                                      "-k",
+                                      fixture->folder,
+                                      "-p",
+                                      "5432",
+                                      "-c",
+                                      "listen_addresses=",
+                                      "-c",
+                                      "fsync=off",
+                                      "-c",
+                                      "shared_buffers=32MB",
+                                      "-c",
+                                      "max_connections=40",
+                                      "-c",
+                                      "autovacuum=off",
+                                      NULL };
     fixture->postmaster = launch(fixture->log, arguments);
     wait_until_ready(fixture);
 }
@@ -219,7 +238,10 @@ const char *pg_fixture_database(struct pg_fixture *fixture)
 struct store *pg_fixture_store(const char *url)
 {
     const struct store_options options = {
-        .url = url, .application = "oncepay-test", .statement_timeout_ms = 10000, .lock_timeout_ms = 5000,
+        .url = url,
+        .application = "oncepay-test",
+        .statement_timeout_ms = 10000,
+        .lock_timeout_ms = 5000,
     };
     return store_create(&options);
 }
@@ -249,7 +271,8 @@ void pg_fixture_run(const char *url, const char *sql)
     PQfinish(connection);
 }
 
-const char *pg_fixture_try(const char *url, const char *sql, char sqlstate[PG_FIXTURE_SQLSTATE_SIZE])
+const char *pg_fixture_try(const char *url, const char *sql,
+                           char sqlstate[PG_FIXTURE_SQLSTATE_SIZE])
 {
     PGconn *connection = NULL;
     PGresult *result = execute(url, sql, &connection);

@@ -33,7 +33,8 @@ struct store *pg_fixture_store(const char *url);
 /* Statements for arranging and checking; each call is one connection and one transaction. Failing aborts. */
 void pg_fixture_run(const char *url, const char *sql);
 /* The same, but a failure is an answer: the SQLSTATE, "00000" when all went well. Returns sqlstate. */
-const char *pg_fixture_try(const char *url, const char *sql, char sqlstate[PG_FIXTURE_SQLSTATE_SIZE]);
+const char *pg_fixture_try(const char *url, const char *sql,
+                           char sqlstate[PG_FIXTURE_SQLSTATE_SIZE]);
 /* First column of the only row. */
 int64_t pg_fixture_number(const char *url, const char *sql);
 char *pg_fixture_text(const char *url, const char *sql); /* the caller frees; SQL NULL is "" */
