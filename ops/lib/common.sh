@@ -44,7 +44,10 @@ build_preset() {
     shift
     mkdir -p "$ONCEPAY_ROOT/build"
     step "build: $preset"
-    if ! (cd "$ONCEPAY_ROOT" && cmake --preset "$preset" && cmake --build --preset "$preset" "$@") >"$log" 2>&1; then
+    if ! (
+        cd "$ONCEPAY_ROOT"
+        cmake --preset "$preset" && cmake --build --preset "$preset" "$@"
+    ) >"$log" 2>&1; then
         tail -n 60 "$log" >&2
         say "the build failed; all of it is in $log"
         return 1

@@ -73,7 +73,10 @@ pg_tcp_url() {
 }
 pg_sql() { psql -X -q -v ON_ERROR_STOP=1 -At "$(pg_url)" "$@"; }
 
-pg_ready() { process_alive pg && "$PG_BIN/pg_isready" -q -h "$(pg_home)/socket" -p "$(stack_port pg)"; }
+pg_ready() {
+    process_alive pg &&
+        "$PG_BIN/pg_isready" -q -h "$(pg_home)/socket" -p "$(stack_port pg)" -U oncepay -d postgres
+}
 pg_ready_or_gone() { pg_ready || process_gone pg; }
 
 pg_start() {
@@ -95,13 +98,18 @@ pg_make_database() {
 
 pg_stop() { process_stop pg INT 60; }
 
-# Backends notice the postmaster's death by themselves; a new one starts only when all are gone.
+# Backends notice the postmaster's death by themselves. Stopped first, it cannot start another one
+# while we count. Its lock files go when all are gone: where nobody reaps the dead postmaster, the
+# next one would take it for alive.
 pg_kill() {
-    local pid children
+    local pid children home
     pid=$(process_pid pg) || return 0
+    home=$(pg_home)
+    process_signal pg STOP
     children=$(pgrep -P "$pid" || true)
     process_kill pg
-    wait_until 30 "PostgreSQL's backends end" process_pids_gone "$children"
+    wait_until 30 "PostgreSQL's backends end" process_pids_gone "$children" || return
+    rm -f "$home/data/postmaster.pid" "$home/socket"/.s.PGSQL.*.lock
 }
 
 # ---- Redis --------------------------------------------------------------------------------------

@@ -42,6 +42,14 @@ stack_default_base() {
     die "$EXIT_INFRASTRUCTURE" "no free block of ports found; set ONCEPAY_PORT_BASE"
 }
 
+# A port out of the range for outgoing connections may be in use by one at any moment.
+stack_check_base() {
+    local first last
+    read -r first last </proc/sys/net/ipv4/ip_local_port_range || return 0
+    [ $((ONCEPAY_PORT_BASE + 79)) -lt "$first" ] || [ "$ONCEPAY_PORT_BASE" -gt "$last" ] ||
+        say "note: outgoing connections use ports $first to $last; ONCEPAY_PORT_BASE is safer outside"
+}
+
 # Takes the environment first, then what the stack remembers, then the defaults.
 stack_open() {
     : "${ONCEPAY_STACK_DIR:=$ONCEPAY_ROOT/build/stack}"
@@ -55,6 +63,7 @@ stack_open() {
         done <"$ONCEPAY_STACK_DIR/settings"
     fi
     : "${ONCEPAY_PORT_BASE:=$(stack_default_base)}"
+    [ -e "$ONCEPAY_STACK_DIR/settings" ] || stack_check_base
     : "${ONCEPAY_BIN:=$ONCEPAY_ROOT/build/dev/bin}"
     : "${ONCEPAY_CONFIG:=$ONCEPAY_ROOT/config/oncepay.yaml}"
     for key in ONCEPAY_PORT_BASE ONCEPAY_BIN ONCEPAY_CONFIG; do
@@ -134,7 +143,7 @@ stack_parse() {
     [[ $1 != *'#'* ]] || NUMBER=${1#*#}
     case " ${SERVERS[*]} sim ${STAGES[*]} " in
     *" $NAME "*) ;;
-    *) die "$EXIT_USAGE" "unknown process: $1 (one of ${SERVERS[*]} sim ${STAGES[*]}, stages also with #2, #3 …)" ;;
+    *) die "$EXIT_USAGE" "unknown process: $1; there are ${SERVERS[*]} sim ${STAGES[*]} (and create#2 …)" ;;
     esac
     [[ $NUMBER =~ ^[1-9]$ ]] || die "$EXIT_USAGE" "$1: the number is 1 to 9"
     if [ "$NUMBER" != 1 ]; then
@@ -214,6 +223,18 @@ stack_stop_all() {
     for what in "${stages[@]}"; do stack_parse "$what" && { process_signal "$LABEL" TERM || true; }; done
     for what in "${stages[@]}" $(stack_known); do stack_stop "$what" || failed=1; done
     return "$failed"
+}
+
+# Deletes the data of a stopped stack; its ports and secrets are drawn anew next time.
+stack_wipe() {
+    local home
+    home=$(pg_home)
+    case $home in
+    "$ONCEPAY_STACK_DIR"/*) ;;
+    /tmp/oncepay-*) rm -rf "$home" ;;
+    esac
+    rm -rf "${ONCEPAY_STACK_DIR:?}"/{pg,nats,redis,sim,run,log,secrets,result,settings}
+    rm -f "$ONCEPAY_STACK_DIR.env"
 }
 
 stack_status_json() {
