@@ -108,14 +108,15 @@ class Books:
             if attempt["object"] not in (None, charge["object"]):
                 self.disagree("object differs", ours=attempt, theirs=charge, **about)
         states = [c["state"] for c in charges]
-        told = all((c["account"], c["object"]) in self.strays for c in charges if c["state"] == "succeeded")
+        untold = [c for c in charges if (c["account"], c["object"]) not in self.strays]
+        taken = any(c["state"] == "succeeded" for c in untold)
         if attempt["status"] == ATTEMPT_SUCCEEDED and states != ["succeeded"]:
             self.disagree("ours is SUCCEEDED", theirs=charges, **about)
-        elif attempt["status"] == ATTEMPT_FAILED and "succeeded" in states and not told:
+        elif attempt["status"] == ATTEMPT_FAILED and taken:
             self.disagree("ours is FAILED and no stray fact tells of the charge", theirs=charges, **about)
         elif attempt["status"] == ATTEMPT_FAILED and "pending" in states:
             self.disagree("ours is FAILED, theirs is open", theirs=charges, **about)
-        elif attempt["certainty"] == NO_SIDE_EFFECT and charges and not told:
+        elif attempt["certainty"] == NO_SIDE_EFFECT and untold:
             self.disagree("ours is NO_SIDE_EFFECT", theirs=charges, **about)
 
     def compare_payment(self, payment, attempts):
