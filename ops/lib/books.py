@@ -44,8 +44,7 @@ def psql(file):
 
 def fetch_ledger():
     with urllib.request.urlopen(os.environ["ONCEPAY_SIM_URL"] + "/_sim/ledger", timeout=60) as answer:
-        ledger = json.load(answer)
-    return ledger if isinstance(ledger, list) else ledger["charges"]
+        return json.load(answer)
 
 
 # ---- wait -----------------------------------------------------------------------------------------

@@ -198,10 +198,12 @@ stack_kill() {
     esac
 }
 
-# Every label that was ever started here, in the order in which they must be stopped.
+# Every process that was ever started here, in the order in which they must be stopped: work stops
+# coming in before those who do it leave.
 stack_known() {
     local name file label
-    for name in gateway intake route create recover settle relay sim nats redis pg; do
+    for name in gateway "${STAGES[@]/gateway/}" sim nats redis pg; do
+        [ -n "$name" ] || continue
         for file in "$ONCEPAY_STACK_DIR/run/$name.pid" "$ONCEPAY_STACK_DIR/run/$name"-?.pid; do
             [ -e "$file" ] || continue
             label=$(basename "$file" .pid)
