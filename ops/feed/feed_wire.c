@@ -127,8 +127,8 @@ static void take_answer(struct feed_wire *wire, struct feed_book *book,
     if (end == NULL || *end != '\0' || index >= book->sent_count) return;
     const char *header = bus_message_header(message, ANSWER_STATUS_HEADER);
     const long status = header == NULL ? 0 : strtol(header, NULL, 10);
-    const char *payment = value_text(value_member_find(&body, "payment"));
-    const char *code = value_text(value_member_find(&body, "code"));
+    const char *payment = value_text(value_find(&body, "payment"));
+    const char *code = value_text(value_find(&body, "code"));
     if ((status == ANSWER_ACCEPTED || status == ANSWER_CURRENT) && payment != NULL) {
         feed_book_accepted(book, (size_t)index, payment, now_us);
     } else if (is_postponed(status, code)) {
@@ -164,7 +164,7 @@ static void take_event(struct feed_wire *wire, struct feed_book *book,
     struct value body;
     size_t index = 0;
     if (!read_body(wire, message, &body)) return;
-    const char *name = value_text(value_member_find(&body, "out_trade_no"));
+    const char *name = value_text(value_find(&body, "out_trade_no"));
     if (name == NULL || !feed_book_find(book, name, &index)) return;
     if (alarm) {
         wire->alarms++;
