@@ -255,15 +255,23 @@ static void make_move_call(struct sql_call *call, const struct settle_move *cons
     for (size_t i = 0; i < count; i++) push_move(&columns, sorted[i]);
 }
 
-static void read_moved(const struct store_result *result, const struct settle_move *moves, size_t count,
-                       bool *out_moved)
+static int compare_id_with_move(const void *key, const void *element)
+{
+    const struct uuid *id = key;
+    const struct settle_move *const *move = element;
+    return uuid_compare(*id, (*move)->payment->id.uuid);
+}
+
+static void read_moved(const struct store_result *result, const struct settle_move *const *sorted,
+                       const struct settle_move *moves, size_t count, bool *out_moved)
 {
     for (size_t i = 0; i < count; i++) out_moved[i] = false;
     for (size_t row = 0; row < result_rows(result); row++) {
+        if (result_is_null(result, row, 0)) continue; /* nothing moved */
         const struct uuid id = result_uuid(result, row, 0);
-        for (size_t i = 0; i < count; i++) {
-            if (uuid_equal(moves[i].payment->id.uuid, id)) out_moved[i] = true;
-        }
+        const struct settle_move *const *found = bsearch(&id, sorted, count, sizeof *sorted, compare_id_with_move);
+        INVARIANT(found != NULL);
+        out_moved[*found - moves] = true;
     }
 }
 
@@ -279,7 +287,7 @@ enum status settle_write(struct store *store, const struct settle_move *moves, s
     if (make_hold_call(&calls[0], sorted, count, arena)) call_count++;
     make_move_call(&calls[call_count++], sorted, count, actor, arena);
     TRY(store_run_many(store, calls, call_count, results));
-    read_moved(&results[call_count - 1], moves, count, out_moved);
+    read_moved(&results[call_count - 1], sorted, moves, count, out_moved);
     for (size_t i = 0; i < call_count; i++) store_result_clear(&results[i]);
     return STATUS_OK;
 }
