@@ -1,0 +1,17 @@
+/*
+ * stages/intake/intake_handle.h: what the batch loop calls for intake: Redis in front, the batch,
+ * and after the commit the answers, the cache and the commands.
+ */
+#ifndef ONCEPAY_STAGES_INTAKE_INTAKE_HANDLE_H
+#define ONCEPAY_STAGES_INTAKE_INTAKE_HANDLE_H
+
+#include "stages/stage.h"
+
+#define INTAKE_STREAM "PAY_INTAKE"
+#define INTAKE_DURABLE "intake"
+
+/* stage_work.handle; self is not used. */
+enum status intake_handle(struct stage *stage, void *self, struct stage_item *const *items,
+                          size_t count, struct arena *arena);
+
+#endif

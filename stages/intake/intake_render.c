@@ -1,0 +1,287 @@
+/* stages/intake/intake_render.c: see intake_render.h. */
+#include "stages/intake/intake_render.h"
+
+#include "pipeline/buffer.h"
+#include "pipeline/hash.h"
+#include "pipeline/kept_body.h"
+#include "pipeline/mask.h"
+
+/* Events have one form; answers have the form of their request. */
+static const enum content_type EVENT_CONTENT = CONTENT_MSGPACK;
+
+static struct intake_answer answer_stored(const struct answer *answer, struct arena *arena)
+{
+    return (struct intake_answer){
+        .status = answer->status,
+        .headers = arena_format(arena, "content-type: %s\n", content_type_name(answer->content)),
+        .body = answer->body,
+    };
+}
+
+/* A payment as it was accepted. It depends on what never changes only, so it can be said again. */
+static struct payment_view view_of_accepted(struct payment_id payment,
+                                            const struct pay_request *request)
+{
+    return (struct payment_view){
+        .payment = payment,
+        .out_trade_no = request->out_trade_no,
+        .status = PAYMENT_CREATED,
+        .amount = request->amount,
+        .version = 1,
+    };
+}
+
+static const struct payment_view *view_find(const struct payment_view *views, size_t count,
+                                            struct payment_id payment)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (uuid_equal(views[i].payment.uuid, payment.uuid)) return &views[i];
+    }
+    return NULL;
+}
+
+static void render_answer(const struct intake_batch *batch, struct intake_item *item,
+                          const struct payment_view *views, size_t view_count)
+{
+    const enum content_type content = item->envelope.content;
+    if (item->is_valid && item->decision.verdict == INTAKE_REPLAY) {
+        item->answer = item->found->answer;
+        return;
+    }
+    struct answer answer;
+    if (item->problem.code != PROBLEM_NONE) {
+        const struct payment_view *existing =
+            item->is_valid ? view_find(views, view_count, item->decision.existing) : NULL;
+        answer = answer_problem(&item->problem, existing, content, batch->arena);
+    } else {
+        const struct payment_view view = view_of_accepted(item->payment, &item->request);
+        answer = answer_payment(ANSWER_ACCEPTED, &view, content, batch->arena);
+    }
+    item->answer = answer_stored(&answer, batch->arena);
+}
+
+static const char *copy_subject(const char *subject, struct arena *arena)
+{
+    return arena_copy(arena, subject, strlen(subject));
+}
+
+static const char *event_headers_of(const struct intake_batch *batch, const struct event *event)
+{
+    struct event_headers headers;
+    event_headers_make(event, batch->arena, &headers);
+    return event_headers_encode(&headers, batch->arena);
+}
+
+static void render_accept(const struct intake_batch *batch, const struct intake_item *item,
+                          struct intake_accept *out)
+{
+    char id[UUID_TEXT_SIZE];
+    char subject[SUBJECT_SIZE];
+    const struct pay_request *request = &item->request;
+    const struct payment_view view = view_of_accepted(item->payment, request);
+    const struct event event = {
+        .id = { uuid_new() },
+        .type = EVENT_PAYMENT_ACCEPTED,
+        .merchant = request->merchant,
+        .subject = uuid_format(item->payment.uuid, id),
+        .version = view.version,
+        .time_us = batch->now_us,
+        .content = EVENT_CONTENT,
+        .traceparent = item->envelope.traceparent,
+    };
+    *out = (struct intake_accept){
+        .id = item->payment,
+        .request = request,
+        .traceparent = item->envelope.traceparent,
+        .start_by_us = item->start_by_us,
+        .key_lifetime_h = item->merchant->key_lifetime_h,
+        .answer = item->answer,
+        .event = event.id,
+        .event_body = answer_event_body(&view, EVENT_CONTENT, batch->arena),
+        .event_headers = event_headers_of(batch, &event),
+        .command = item->command,
+    };
+    out->event_subject = copy_subject(
+        subject_event(request->merchant, event_type_name(event.type), subject), batch->arena);
+    out->command_subject = copy_subject(subject_route(item->payment, subject), batch->arena);
+    if (pay_request_has_target(request)) {
+        out->pointer_payment = item->found->active;
+        out->pointer_version = item->found->active_version;
+    }
+}
+
+struct uuid intake_message_id(const struct bus_message *message)
+{
+    enum { VERSION = 7, TIME_BYTES = 6 };
+    uint8_t digest[HASH_SIZE];
+    uint8_t identity[2 * sizeof(uint64_t)];
+    const uint64_t stored_us = (uint64_t)message->stored_at_us;
+    const uint64_t stored_ms = stored_us / 1000;
+    for (size_t i = 0; i < sizeof stored_us; i++) {
+        identity[i] = (uint8_t)(message->stream_sequence >> (8 * i));
+        identity[sizeof stored_us + i] = (uint8_t)(stored_us >> (8 * i));
+    }
+    hash_hmac_sha256((struct span){ identity, sizeof identity }, message->body, digest);
+    struct uuid id;
+    memcpy(id.bytes, digest, sizeof id.bytes);
+    for (size_t i = 0; i < TIME_BYTES; i++)
+        id.bytes[i] = (uint8_t)(stored_ms >> (8 * (TIME_BYTES - 1 - i)));
+    id.bytes[6] = (uint8_t)((id.bytes[6] & 0x0f) | VERSION << 4);
+    id.bytes[8] = (uint8_t)((id.bytes[8] & 0x3f) | 0x80);
+    return id;
+}
+
+static void render_rejection(const struct intake_batch *batch, const struct intake_item *item,
+                             struct intake_rejection *out)
+{
+    char subject[SUBJECT_SIZE];
+    const struct event event = {
+        .id = { intake_message_id(item->stage_item->message) },
+        .type = EVENT_REQUEST_REJECTED,
+        .merchant = item->envelope.merchant,
+        .time_us = batch->now_us,
+        .content = EVENT_CONTENT,
+        .traceparent = item->envelope.traceparent,
+    };
+    *out = (struct intake_rejection){
+        .id = event.id,
+        .body = answer_rejected_body(&item->problem, item->request.out_trade_no,
+                                     request_operation_name((int)item->envelope.operation),
+                                     EVENT_CONTENT, batch->arena),
+        .headers = event_headers_of(batch, &event),
+    };
+    out->subject = copy_subject(subject_event(event.merchant, event_type_name(event.type), subject),
+                                batch->arena);
+}
+
+/* Text that PostgreSQL takes: what is not UTF-8 becomes '?', card numbers are masked. */
+static const char *storable_text(const char *text, struct arena *arena)
+{
+    const size_t length = strlen(text);
+    char *copy = arena_copy(arena, text, length);
+    const bool is_valid = value_text_is_valid((struct span){ (const uint8_t *)copy, length });
+    for (size_t i = 0; i < length; i++) {
+        const unsigned char byte = (unsigned char)copy[i];
+        if (byte < ' ' || byte == 0x7f || (!is_valid && byte > 0x7f)) copy[i] = '?';
+    }
+    (void)mask_card_numbers(copy, length);
+    return copy;
+}
+
+static const char *storable_headers(const struct bus_message *message, struct arena *arena)
+{
+    struct buffer lines = { .arena = arena };
+    for (size_t i = 0; i < message->header_count; i++) {
+        buffer_add_text(&lines, storable_text(message->headers[i].name, arena));
+        buffer_add_text(&lines, ": ");
+        buffer_add_text(&lines, storable_text(message->headers[i].value, arena));
+        buffer_add_byte(&lines, '\n');
+    }
+    return lines.length == 0 ? "" : (const char *)buffer_span(&lines).data;
+}
+
+static void render_letter(const struct intake_batch *batch, const struct intake_item *item,
+                          struct intake_letter *out)
+{
+    const struct bus_message *message = item->stage_item->message;
+    const struct value problem = problem_value(&item->problem, 0, batch->arena);
+    struct kept_body kept;
+    kept_body_make(message->body, item->envelope.content, batch->arena, &kept);
+    *out = (struct intake_letter){
+        .id = intake_message_id(message),
+        .subject = storable_text(message->subject, batch->arena),
+        .sequence = message->stream_sequence,
+        .deliveries = message->deliveries,
+        .headers = storable_headers(message, batch->arena),
+        .body = kept.body,
+        .method_token = kept.method_token,
+        .code = problem_word(item->problem.code),
+        .field = item->problem.field,
+        .problem = (const char *)value_write_json(&problem, batch->arena).data,
+        .stored_at_us = message->stored_at_us,
+    };
+}
+
+static void make_room(struct intake_batch *batch, struct intake_writes *out)
+{
+    const size_t count = batch->count;
+    *out = (struct intake_writes){
+        .actor = batch->actor,
+        .accepts = arena_allocate(batch->arena, count * sizeof *out->accepts),
+        .stored = arena_allocate(batch->arena, count * sizeof *out->stored),
+        .rejections = arena_allocate(batch->arena, count * sizeof *out->rejections),
+        .letters = arena_allocate(batch->arena, count * sizeof *out->letters),
+    };
+}
+
+static void render_writes(const struct intake_batch *batch, struct intake_item *item,
+                          struct intake_writes *out)
+{
+    if (item->is_valid && item->decision.verdict == INTAKE_NEW) {
+        render_accept(batch, item, &out->accepts[out->accept_count++]);
+    } else if (item->is_valid && item->decision.writes_key) {
+        out->stored[out->stored_count++] = (struct intake_stored){
+            .request = &item->request,
+            .payment = item->problem.code == PROBLEM_NONE ? item->payment : item->decision.existing,
+            .key_lifetime_h = item->merchant->key_lifetime_h,
+            .answer = item->answer,
+        };
+    }
+    if (item->problem.code == PROBLEM_NONE) return;
+    if (item->envelope.merchant != NULL)
+        render_rejection(batch, item, &out->rejections[out->rejection_count++]);
+    /* What is only not built yet is no fault of the message: nobody would replay it. */
+    if (!item->is_valid && item->problem.code != PROBLEM_NOT_SUPPORTED) {
+        render_letter(batch, item, &out->letters[out->letter_count++]);
+    }
+}
+
+void intake_render(struct intake_batch *batch, const struct payment_view *views, size_t view_count,
+                   struct intake_writes *out_writes)
+{
+    make_room(batch, out_writes);
+    for (size_t i = 0; i < batch->count; i++) {
+        struct intake_item *item = &batch->items[i];
+        if (!intake_item_is_answered(item)) continue;
+        if (item->is_valid && item->decision.verdict == INTAKE_NEW) {
+            item->payment.uuid = uuid_new();
+            item->command.uuid = uuid_new();
+        } else if (item->is_valid && item->decision.verdict == INTAKE_SAME_PAYMENT) {
+            item->payment = item->found->payment;
+        }
+        render_answer(batch, item, views, view_count);
+        render_writes(batch, item, out_writes);
+    }
+}
+
+struct span intake_answer_encode(const struct intake_answer *answer, struct arena *arena)
+{
+    struct buffer out = { .arena = arena };
+    buffer_add_integer(&out, answer->status);
+    buffer_add_byte(&out, '\n');
+    buffer_add_text(&out, answer->headers);
+    buffer_add_byte(&out, '\n');
+    buffer_add(&out, answer->body.data, answer->body.length);
+    return buffer_span(&out);
+}
+
+bool intake_answer_decode(struct span bytes, struct arena *arena, struct intake_answer *out)
+{
+    enum { STATUS_DIGITS = 3, HEAD_MIN = STATUS_DIGITS + 2 };
+    if (bytes.length < HEAD_MIN || bytes.data[STATUS_DIGITS] != '\n') return false;
+    int status = 0;
+    for (size_t i = 0; i < STATUS_DIGITS; i++) {
+        if (bytes.data[i] < '0' || bytes.data[i] > '9') return false;
+        status = status * 10 + (bytes.data[i] - '0');
+    }
+    const size_t start = STATUS_DIGITS + 1;
+    size_t at = start;
+    while (at < bytes.length && !(bytes.data[at] == '\n' && bytes.data[at - 1] == '\n')) at++;
+    if (at == bytes.length) return false;
+    *out = (struct intake_answer){
+        .status = status,
+        .headers = arena_copy(arena, bytes.data + start, at - start),
+        .body = { bytes.data + at + 1, bytes.length - at - 1 },
+    };
+    return true;
+}
