@@ -43,6 +43,7 @@ enum timer_kind {
 enum task_purpose {
     TASK_RESOLVE = 1, /* find out what became of the attempt */
     TASK_RESEND = 2,  /* proven unsent: same attempt, same key again, or end it */
+    TASK_CONFIRM = 3, /* evidence_conflict on a final attempt: one retrieve, whatever it says (protocol D) */
 };
 
 /* How an evidence row closes the request that it names (protocol B1). */

@@ -12,26 +12,31 @@ static void bind_uuid_or_null(struct sql_call *call, struct uuid uuid)
     }
 }
 
+void dead_letter_call(struct sql_call *call, const struct dead_letter *letter, struct arena *arena)
+{
+    sql_call_begin(call, STMT_STAGE_DEAD_LETTER, arena);
+    sql_bind_uuid(call, letter->id);
+    sql_bind_text(call, letter->consumer);
+    sql_bind_text(call, letter->subject);
+    sql_bind_int8(call, (int64_t)letter->sequence);
+    sql_bind_int8(call, (int64_t)letter->deliveries);
+    sql_bind_text(call, letter->headers);
+    sql_bind_bytea(call, letter->body);
+    sql_bind_text(call, letter->method_token);
+    sql_bind_text(call, letter->code);
+    sql_bind_text(call, letter->field);
+    sql_bind_text(call, letter->problem);
+    bind_uuid_or_null(call, letter->payment.uuid);
+    bind_uuid_or_null(call, letter->case_id.uuid);
+    sql_bind_int2(call, CASE_DEAD_LETTER);
+    sql_bind_int2(call, case_kind_priority(CASE_DEAD_LETTER));
+    sql_bind_time(call, letter->stored_at_us);
+}
+
 enum status dead_letter_write(struct store *store, const struct dead_letter *letter, struct arena *arena)
 {
     struct sql_call call;
-    sql_call_begin(&call, STMT_STAGE_DEAD_LETTER, arena);
-    sql_bind_uuid(&call, letter->id);
-    sql_bind_text(&call, letter->consumer);
-    sql_bind_text(&call, letter->subject);
-    sql_bind_int8(&call, (int64_t)letter->sequence);
-    sql_bind_int8(&call, (int64_t)letter->deliveries);
-    sql_bind_text(&call, letter->headers);
-    sql_bind_bytea(&call, letter->body);
-    sql_bind_text(&call, letter->method_token);
-    sql_bind_text(&call, letter->code);
-    sql_bind_text(&call, letter->field);
-    sql_bind_text(&call, letter->problem);
-    bind_uuid_or_null(&call, letter->payment.uuid);
-    bind_uuid_or_null(&call, letter->case_id.uuid);
-    sql_bind_int2(&call, CASE_DEAD_LETTER);
-    sql_bind_int2(&call, case_kind_priority(CASE_DEAD_LETTER));
-    sql_bind_time(&call, letter->stored_at_us);
+    dead_letter_call(&call, letter, arena);
     struct store_result result = { 0 };
     const enum status status = store_run(store, &call, &result);
     store_result_clear(&result);

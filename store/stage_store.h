@@ -24,6 +24,7 @@ struct dead_letter {
     int64_t stored_at_us;
 };
 
+void dead_letter_call(struct sql_call *call, const struct dead_letter *letter, struct arena *arena);
 enum status dead_letter_write(struct store *store, const struct dead_letter *letter, struct arena *arena) MUST_CHECK;
 
 /* Counts and commits one more trial; out_trials includes it. */

@@ -396,6 +396,8 @@ bool store_receive(struct store *store, struct store_result *out_results, size_t
         if (PQresultStatus(result) == PGRES_PIPELINE_SYNC) {
             PQclear(result);
             store->state = CONNECTION_READY;
+            /* A failure inside begin.sql … commit.sql leaves a dead transaction open: the connection goes with it. */
+            if (store->is_failed && PQtransactionStatus(store->connection) != PQTRANS_IDLE) go_down(store, 0);
             return end_transaction(store, out_results, out_status);
         }
         take_result(store, result);
