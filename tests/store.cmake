@@ -16,3 +16,6 @@ add_library(oncepay_payment_rows STATIC ${CMAKE_CURRENT_SOURCE_DIR}/support/paym
 target_link_libraries(oncepay_payment_rows PUBLIC oncepay_pg_fixture)
 target_compile_definitions(oncepay_payment_rows PRIVATE SOURCE_DIR="${CMAKE_SOURCE_DIR}")
 oncepay_store_test(stray_fact_test oncepay_payment_rows)
+add_library(oncepay_intake_messages STATIC ${CMAKE_CURRENT_SOURCE_DIR}/support/intake_messages.c)
+target_link_libraries(oncepay_intake_messages PUBLIC oncepay_intake_core)
+oncepay_store_test(intake_batch_test oncepay_intake_messages)

@@ -102,7 +102,7 @@ static void render_accept(const struct intake_batch *batch, const struct intake_
         .command = item->command,
     };
     out->event_subject = copy_subject(
-        subject_event(request->merchant, event_type_name(event.type), subject), batch->arena);
+        subject_event(request->merchant, event_type_name((int)event.type), subject), batch->arena);
     out->command_subject = copy_subject(subject_route(item->payment, subject), batch->arena);
     if (pay_request_has_target(request)) {
         out->pointer_payment = item->found->active;
@@ -150,8 +150,8 @@ static void render_rejection(const struct intake_batch *batch, const struct inta
                                      EVENT_CONTENT, batch->arena),
         .headers = event_headers_of(batch, &event),
     };
-    out->subject = copy_subject(subject_event(event.merchant, event_type_name(event.type), subject),
-                                batch->arena);
+    out->subject = copy_subject(
+        subject_event(event.merchant, event_type_name((int)event.type), subject), batch->arena);
 }
 
 /* Text that PostgreSQL takes: what is not UTF-8 becomes '?', card numbers are masked. */

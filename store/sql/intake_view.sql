@@ -1,11 +1,14 @@
 -- How payments stand now, as the outside sees them. $1 payment ids.
 -- -> per payment: id, out_trade_no, status, certainty, amount, currency, captured, refunded, next action,
--- reason, safe to pay again, hold, next check, version. Safe: FAILED or CANCELED with no hold, stray
--- fact, open case, open attempt or task (protocol E). A tombstone has amount and currency NULL.
+-- reason, safe to pay again, hold, next check, version. Safe: FAILED or CANCELED with no hold, open
+-- stray fact, open case, timer, open attempt or task (protocol E). A tombstone's amount and currency are NULL.
 SELECT p.id, p.out_trade_no, p.status, p.certainty, p.amount, p.currency, p.captured, p.refunded,
        p.next_action::text, p.reason,
        p.status IN (90, 95) AND a.hold IS NULL AND t.due_at IS NULL
-       AND NOT EXISTS (SELECT FROM oncepay.stray_fact s WHERE s.payment_id = p.id)
+       AND NOT EXISTS (SELECT FROM oncepay.stray_fact s
+                        WHERE s.payment_id = p.id
+                          AND NOT EXISTS (SELECT FROM oncepay.manual_case c
+                                           WHERE c.attempt_id = s.attempt_id AND c.kind = 3 AND c.status = 50))
        AND NOT EXISTS (SELECT FROM oncepay.manual_case c WHERE c.payment_id = p.id AND c.status = 10)
        AND NOT EXISTS (SELECT FROM oncepay.payment_timer w WHERE w.payment_id = p.id)
        AND NOT EXISTS (SELECT FROM oncepay.payment_attempt o WHERE o.payment_id = p.id AND o.status < 50),
