@@ -67,6 +67,8 @@ static void on_data(struct bus_consumer *consumer, natsMsg *message)
     struct bus *bus = consumer->bus;
     pthread_mutex_lock(&bus->lock);
     is_well(consumer, bus_now_ms());
+    consumer->is_missing = false;
+    if (!consumer->is_mismatched) set_trouble(consumer, NULL);
     bus->stats.received++;
     const bool was_asked = consumer->outstanding > 0;
     if (was_asked) consumer->outstanding--;
