@@ -6,6 +6,7 @@
 #include "pipeline/log.h"
 #include "pipeline/metrics.h"
 #include "stages/findings_stray.h"
+#include "store/task_store.h"
 
 enum { ROUNDS_MAX = 5 };
 
@@ -106,11 +107,11 @@ static struct task_birth plan_birth(const struct findings *findings, const struc
     if (verdict->retry_unsent) {
         birth.purpose = TASK_RESEND;
         birth.due_ms =
-            stage_jitter_ms(recovery_resend_delay_ms(finding->sends, finding->observation.retry_after_s));
+            stage_spread_ms(recovery_resend_delay_ms(finding->sends, finding->observation.retry_after_s));
     } else {
         const int64_t delay_ms = recovery_first_delay_ms(rule_of(findings, finding), verdict,
                                                          finding->observation.retry_after_s);
-        birth.due_ms = delay_ms < 0 ? -1 : stage_jitter_ms(delay_ms);
+        birth.due_ms = delay_ms < 0 ? -1 : stage_spread_ms(delay_ms);
     }
     return birth;
 }
@@ -167,34 +168,29 @@ static void judge_finding(const struct findings *findings, struct finding *findi
 /* Tasks under lease whose attempt stays open: when they are due again, and who must be called. */
 static void add_schedule(struct store_job *job, const struct finding_batch *batch, struct recovery_next *next)
 {
-    struct sql_call *call = NULL;
-    struct sql_array *columns[7];
-    static const enum sql_type TYPES[7] = { SQL_UUID, SQL_INT4, SQL_INT2, SQL_INT8, SQL_INT4, SQL_BOOL, SQL_BOOL };
+    struct task_schedule *schedules = arena_allocate(&job->arena, batch->count * sizeof *schedules);
+    size_t count = 0;
     for (size_t i = 0; i < batch->count; i++) {
         const struct finding *finding = batch->items[i];
         next[i] = (struct recovery_next){ 0 };
         if (!finding->has_lease || attempt_state_is_terminal(finding->verdict.next_state)) continue;
-        if (call == NULL) {
-            call = store_job_call(job);
-            sql_call_begin(call, STMT_TASK_SCHEDULE, &job->arena);
-            for (size_t c = 0; c < COUNT_OF(columns); c++) columns[c] = sql_bind_array(call, TYPES[c]);
-        }
         struct recovery_view view = finding->view;
         view.attempt_state = finding->verdict.next_state;
         view.mismatch_open = view.mismatch_open || finding->verdict.mismatch != MISMATCH_NONE;
-        next[i] = recovery_schedule(finding->rule, &view, finding->observation.retry_after_s);
-        sql_push_uuid(columns[0], finding->attempt.task.uuid);
-        sql_push_int4(columns[1], finding->lease_version);
-        sql_push_int2(columns[2], next[i].state);
-        if (next[i].due_ms < 0) {
-            sql_push_null(columns[3]);
-        } else {
-            sql_push_int8(columns[3], finding->verdict.wants_retrieve ? 0 : stage_jitter_ms(next[i].due_ms));
-        }
-        sql_push_int4(columns[4], next[i].step);
-        sql_push_bool(columns[5], finding->verdict.stored_error);
-        sql_push_bool(columns[6], true);
+        next[i] = recovery_schedule(finding->rule, &finding->limits, &view, finding->observation.retry_after_s);
+        int64_t due_ms = next[i].due_ms;
+        if (due_ms > 0) due_ms = finding->verdict.wants_retrieve ? 0 : stage_spread_ms(due_ms);
+        schedules[count++] = (struct task_schedule){
+            .task = finding->attempt.task,
+            .version = finding->lease_version,
+            .next = next[i].state,
+            .due_ms = due_ms,
+            .step = next[i].step,
+            .stored_error = finding->verdict.stored_error,
+            .has_outcome = true,
+        };
     }
+    if (count > 0) task_schedule_call(store_job_call(job), &job->arena, schedules, count);
 }
 
 /* A confirming look at a final attempt is done whatever it said. */
@@ -224,8 +220,7 @@ static enum case_kind case_of(const struct finding *finding, const struct recove
     if (verdict->contradiction == CONTRADICTION_EVIDENCE_CONFLICT) return CASE_EVIDENCE_CONFLICT;
     if (verdict->contradiction == CONTRADICTION_UNRECORDED_SEND) return CASE_UNRECORDED_SEND;
     if (verdict->alarm == JUDGE_ALARM_KEY_MISMATCH) return CASE_PSP_REJECTS_US;
-    if (next->opens_case) return CASE_UNKNOWN;
-    return 0;
+    return next->opens;
 }
 
 static void add_cases(struct store_job *job, const struct finding_batch *batch, const struct recovery_next *next)

@@ -46,6 +46,7 @@ struct finding {
     struct recovery_view view;
     int32_t lease_version;
     const struct recovery_rule *rule; /* of the task's own policy version */
+    struct recovery_limits limits;
     /* webhooks. */
     struct inbox_id inbox;          /* nil: none */
 

@@ -64,8 +64,8 @@ static int64_t at_least_retry_after(int64_t delay_ms, int retry_after_s)
     return delay_ms > floor_ms ? delay_ms : floor_ms;
 }
 
-struct recovery_next recovery_schedule(const struct recovery_rule *rule, const struct recovery_view *view,
-                                       int retry_after_s)
+struct recovery_next recovery_schedule(const struct recovery_rule *rule, const struct recovery_limits *limits,
+                                       const struct recovery_view *view, int retry_after_s)
 {
     struct recovery_next next = { .state = TASK_READY, .step = view->step + 1 };
     if (view->mismatch_open) {
@@ -74,11 +74,12 @@ struct recovery_next recovery_schedule(const struct recovery_rule *rule, const s
         return next;
     }
     next.due_ms = at_least_retry_after(recovery_rule_delay_ms(rule, (size_t)next.step), retry_after_s);
-    const bool is_used_up = (size_t)next.step >= rule->delay_count ||
-                            view->now_us - view->first_unknown_us >= rule->unknown_age_max_s * INT64_C(1000000);
+    const int64_t age_us = view->now_us - view->first_unknown_us;
     /* PROCESSING is an answer, not a doubt: its lookups go on, its case has a clock of its own (protocol I). */
-    if (is_used_up && view->attempt_state != ATTEMPT_PROCESSING) {
-        next.opens_case = !view->is_escalated;
+    if (view->attempt_state == ATTEMPT_PROCESSING) {
+        if (age_us >= limits->pending_age_max_us) next.opens = CASE_PENDING_TOO_LONG;
+    } else if ((size_t)next.step >= rule->delay_count || age_us >= rule->unknown_age_max_s * INT64_C(1000000)) {
+        if (!view->is_escalated) next.opens = CASE_UNKNOWN;
         next.state = TASK_ESCALATED;
     }
     if (view->is_escalated) next.state = TASK_ESCALATED;

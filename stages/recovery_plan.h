@@ -59,10 +59,11 @@ struct recovery_next {
     enum task_state state; /* TASK_READY or TASK_ESCALATED */
     int64_t due_ms;        /* -1: never by itself */
     int step;
-    bool opens_case;       /* the delays are used up, or max_unknown_age has passed: CASE_UNKNOWN */
+    enum case_kind opens;  /* CASE_UNKNOWN: the delays are used up, or max_unknown_age has passed;
+                              CASE_PENDING_TOO_LONG: PROCESSING past its age; 0: none */
 };
-struct recovery_next recovery_schedule(const struct recovery_rule *rule, const struct recovery_view *view,
-                                       int retry_after_s);
+struct recovery_next recovery_schedule(const struct recovery_rule *rule, const struct recovery_limits *limits,
+                                       const struct recovery_view *view, int retry_after_s);
 
 /* Delay before the first look at an attempt that just became UNKNOWN or PROCESSING. Without jitter. */
 int64_t recovery_first_delay_ms(const struct recovery_rule *rule, const struct verdict *verdict, int retry_after_s);

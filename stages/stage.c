@@ -253,11 +253,23 @@ struct bus_consumer *stage_consumer_open(struct stage *stage, const char *stream
     return consumer;
 }
 
-int64_t stage_jitter_ms(int64_t ms)
+/* 0 … range, both included. */
+static int64_t random_up_to(int64_t range)
 {
     uint32_t random = 0;
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) random = (uint32_t)clock_monotonic_us();
-    return ms <= 1 ? ms : ms / 2 + (int64_t)(random % (uint64_t)(ms - ms / 2 + 1));
+    return (int64_t)(random % (uint64_t)(range + 1));
+}
+
+int64_t stage_jitter_ms(int64_t ms)
+{
+    return ms <= 1 ? ms : ms / 2 + random_up_to(ms - ms / 2);
+}
+
+int64_t stage_spread_ms(int64_t ms)
+{
+    const int64_t fifth = ms / 5;
+    return ms <= 1 ? ms : ms - fifth + random_up_to(2 * fifth);
 }
 
 /* Announcements ------------------------------------------------------------------------------ */

@@ -54,6 +54,9 @@ struct bus_consumer *stage_consumer_open(struct stage *stage, const char *stream
 /* Full jitter: a random wait between half of and the whole of ms. Not for secrets. */
 int64_t stage_jitter_ms(int64_t ms);
 
+/* ms, 20 % up or down: due times of rows (protocol G). */
+int64_t stage_spread_ms(int64_t ms);
+
 /* --- announcing: after the commit, best effort (protocol H1, H2) ------------------------------- */
 
 /* Keeps a command whose outbox row is in the transaction about to be committed. subject is copied. */

@@ -14,40 +14,15 @@ enum {
     REFUSED_DELIVERIES_MAX = 5, /* a fence that PostgreSQL refuses as data: then a dead letter with a case */
 };
 
-struct create_hand {
-    struct bus_message message;
-    size_t open;       /* commands without an outcome */
-    int64_t taken_us;
-    int64_t nak_ms;    /* > 0: something must come again, so all of it does */
-};
-
-struct create_command {
-    struct create_command *next;
-    struct create_hand *hand;
-    struct command command;
-};
-
 /* One fence transaction. */
 struct fence_job {
     struct create_lane *self;
-    struct create_command **commands; /* sorted by attempt */
+    struct command_work **commands; /* sorted by attempt */
     struct fence_input *inputs;
     size_t count;
     struct uuid fence_batch;
     int64_t send_by_us; /* monotonic; never later than the send_by in the row */
 };
-
-static void append(struct create_lane *self, struct create_command *command)
-{
-    command->next = NULL;
-    if (self->last != NULL) {
-        self->last->next = command;
-    } else {
-        self->first = command;
-    }
-    self->last = command;
-    self->waiting++;
-}
 
 bool create_lane_open(struct create_lane *self, struct stage *stage, const struct config_account *account,
                       const struct recovery_policy *policy, int *out_exit_code)
@@ -73,42 +48,15 @@ void create_lane_close(struct create_lane *self)
 
 /* --- messages ----------------------------------------------------------------------------------- */
 
-static void count_verdict(const struct create_lane *self, const char *verdict)
-{
-    metrics_add(METRIC_STAGE_MESSAGES, 1, METRICS_LABELS(self->lane.stage->name, verdict));
-}
-
-static void dispose(struct create_hand *hand)
-{
-    if (hand->nak_ms > 0) {
-        bus_nak(&hand->message, stage_jitter_ms(hand->nak_ms));
-    } else {
-        bus_ack(&hand->message);
-    }
-    free(hand);
-}
-
-/* One command of the hand has its outcome; nak_ms > 0: it must come again. */
-static void finish_command(struct create_lane *self, struct create_command *command, int64_t nak_ms,
-                           const char *verdict)
-{
-    struct create_hand *hand = command->hand;
-    if (nak_ms > hand->nak_ms) hand->nak_ms = nak_ms;
-    count_verdict(self, verdict);
-    free(command);
-    INVARIANT(hand->open > 0);
-    if (--hand->open == 0) dispose(hand);
-}
-
 static void on_dead_letter(struct store_job *job, enum status status, struct store_result *results)
 {
     (void)results;
-    struct create_command *command = job->detail;
-    finish_command(job->owner, command, status == STATUS_OK ? 0 : HAND_BACK_MS,
+    struct create_lane *self = job->owner;
+    command_work_finish(self->lane.stage, job->detail, status == STATUS_OK ? 0 : HAND_BACK_MS,
                    status == STATUS_OK ? "dead_letter" : "hand_back");
 }
 
-static void keep_dead_letter(struct create_lane *self, struct create_command *command, const char *code)
+static void keep_dead_letter(struct create_lane *self, struct command_work *command, const char *code)
 {
     struct store_job *job = store_job_create(on_dead_letter, self);
     const struct dead_letter letter = {
@@ -130,46 +78,22 @@ static void keep_dead_letter(struct create_lane *self, struct create_command *co
     store_queue_push(&self->lane.queue, job);
 }
 
-static void take_message(struct create_lane *self, struct bus_message *message)
-{
-    struct create_hand *hand = memory_allocate(sizeof *hand);
-    hand->message = *message;
-    hand->taken_us = clock_monotonic_us();
-    struct arena arena = { 0 };
-    const struct command *commands = NULL;
-    size_t count = 0;
-    const enum command_reading reading = command_batch_decode(message->body, &arena, &commands, &count);
-    hand->open = reading == COMMAND_READ ? count : 1;
-    if (reading == COMMAND_READ) {
-        for (size_t i = 0; i < count; i++) {
-            struct create_command *command = memory_allocate(sizeof *command);
-            command->hand = hand;
-            command->command = commands[i];
-            append(self, command);
-        }
-    } else if (reading == COMMAND_NEWER) {
-        hand->nak_ms = 5000;
-        count_verdict(self, "hand_back");
-        dispose(hand);
-    } else {
-        struct create_command *command = memory_allocate(sizeof *command);
-        command->hand = hand;
-        keep_dead_letter(self, command, "not_msgpack");
-    }
-    arena_finish(&arena);
-}
-
 static void take(struct create_lane *self)
 {
     const size_t limit = (size_t)self->lane.stage->config.stages.create.batch_max;
     struct bus_message message;
-    while (self->waiting < limit && bus_consumer_take(self->consumer, 1, &message) == 1) take_message(self, &message);
+    while (self->waiting.count < limit && bus_consumer_take(self->consumer, 1, &message) == 1) {
+        struct command_work *malformed = NULL;
+        if (command_hand_take(self->lane.stage, &message, &self->waiting, &malformed) == COMMAND_MALFORMED) {
+            keep_dead_letter(self, malformed, problem_word(PROBLEM_NOT_MSGPACK));
+        }
+    }
 }
 
 /* --- local ends ---------------------------------------------------------------------------------- */
 
 struct local_job {
-    struct create_command **commands;
+    struct command_work **commands;
     struct local_end *ends;
     size_t count;
 };
@@ -199,19 +123,19 @@ static void on_ended_locally(struct store_job *job, enum status status, struct s
         stage_announce_send(self->lane.stage);
     }
     for (size_t i = 0; i < local->count; i++) {
-        finish_command(self, local->commands[i], status == STATUS_OK ? 0 : HAND_BACK_MS,
+        command_work_finish(self->lane.stage, local->commands[i], status == STATUS_OK ? 0 : HAND_BACK_MS,
                        status == STATUS_OK ? "ended_unsent" : "hand_back");
     }
 }
 
 /* Attempts that the fence let nobody send: they end by our own decision, NO_SIDE_EFFECT. */
-static void end_locally(struct create_lane *self, const struct fence_row *rows, struct create_command **commands,
+static void end_locally(struct create_lane *self, const struct fence_row *rows, struct command_work **commands,
                         size_t count)
 {
     if (count == 0) return;
     struct store_job *job = store_job_create(on_ended_locally, self);
     struct local_job *local = arena_allocate(&job->arena, sizeof *local);
-    local->commands = arena_allocate(&job->arena, count * sizeof(struct create_command *));
+    local->commands = arena_allocate(&job->arena, count * sizeof(struct command_work *));
     local->ends = arena_allocate(&job->arena, count * sizeof *local->ends);
     local->count = count;
     for (size_t i = 0; i < count; i++) {
@@ -263,16 +187,17 @@ static void send(struct create_lane *self, const struct fence_row *row, struct f
     };
     finding->request = row->request;
     finding->fence = share;
+    finding->sends = row->version / 2; /* each send is two versions: SENDING, and CREATED again when unsent */
     /* A stored request that cannot be read is a bug: the attempt stays SENDING and the fence runs out. */
     INVARIANT(psp_request_decode(bytes, arena, &request) == STATUS_OK);
     psp_lane_send(&self->lane, finding, REQUEST_CREATE, &request, key, send_by_us);
 }
 
-static struct create_command *command_of(struct fence_job *fence, struct attempt_id attempt)
+static struct command_work *command_of(struct fence_job *fence, struct attempt_id attempt)
 {
     for (size_t i = 0; i < fence->count; i++) {
         if (fence->commands[i] != NULL && uuid_equal(fence->commands[i]->command.entity, attempt.uuid)) {
-            struct create_command *command = fence->commands[i];
+            struct command_work *command = fence->commands[i];
             fence->commands[i] = NULL;
             return command;
         }
@@ -292,26 +217,26 @@ static void take_fenced(struct create_lane *self, struct fence_job *fence, struc
     }
     CRASH_POINT("create.after_fence");
     struct fence_row *ended = arena_allocate(arena, (count + 1) * sizeof *ended);
-    struct create_command **ended_commands = arena_allocate(arena, (count + 1) * sizeof(struct create_command *));
+    struct command_work **ended_commands = arena_allocate(arena, (count + 1) * sizeof(struct command_work *));
     size_t ended_count = 0;
     for (size_t i = 0; i < count; i++) { /* the bytes first: send_by runs */
         if (rows[i].outcome == FENCE_SENDING) send(self, &rows[i], share, fence->send_by_us);
     }
     for (size_t i = 0; i < count; i++) {
-        struct create_command *command = command_of(fence, rows[i].attempt);
+        struct command_work *command = command_of(fence, rows[i].attempt);
         INVARIANT(command != NULL);
         if (rows[i].outcome != FENCE_SENDING) budget_release(&self->budget, true);
         if (rows[i].outcome == FENCE_EXPIRED || rows[i].outcome == FENCE_HELD) {
             ended[ended_count] = rows[i];
             ended_commands[ended_count++] = command;
         } else {
-            finish_command(self, command, 0, rows[i].outcome == FENCE_SENDING ? "sent" : "done");
+            command_work_finish(self->lane.stage, command, 0, rows[i].outcome == FENCE_SENDING ? "sent" : "done");
         }
     }
     end_locally(self, ended, ended_commands, ended_count);
 }
 
-static void start_fence(struct create_lane *self, struct create_command **commands, size_t count);
+static void start_fence(struct create_lane *self, struct command_work **commands, size_t count);
 
 static void fence_refused(struct create_lane *self, struct fence_job *fence, enum status status)
 {
@@ -321,12 +246,12 @@ static void fence_refused(struct create_lane *self, struct fence_job *fence, enu
               LOG_NUMBER("count", (int64_t)fence->count));
     if (status != STATUS_BAD_DATA || fence->count == 1) {
         for (size_t i = 0; i < fence->count; i++) {
-            struct create_command *command = fence->commands[i];
+            struct command_work *command = fence->commands[i];
             budget_release(&self->budget, true);
             if (status == STATUS_BAD_DATA && command->hand->message.deliveries >= REFUSED_DELIVERIES_MAX) {
                 keep_dead_letter(self, command, problem_word(PROBLEM_INTERNAL));
             } else {
-                finish_command(self, command, HAND_BACK_MS, "hand_back");
+                command_work_finish(self->lane.stage, command, HAND_BACK_MS, "hand_back");
             }
         }
         return;
@@ -351,28 +276,28 @@ static void on_fenced(struct store_job *job, enum status status, struct store_re
     for (size_t i = 0; i < fence->count; i++) { /* no such attempt: a database older than the stream */
         if (fence->commands[i] == NULL) continue;
         budget_release(&self->budget, true);
-        finish_command(self, fence->commands[i], HAND_BACK_MS, "hand_back");
+        command_work_finish(self->lane.stage, fence->commands[i], HAND_BACK_MS, "hand_back");
     }
 }
 
 static int by_attempt(const void *a, const void *b)
 {
-    const struct create_command *const *left = a;
-    const struct create_command *const *right = b;
+    const struct command_work *const *left = a;
+    const struct command_work *const *right = b;
     return uuid_compare((*left)->command.entity, (*right)->command.entity);
 }
 
-static void start_fence(struct create_lane *self, struct create_command **commands, size_t count)
+static void start_fence(struct create_lane *self, struct command_work **commands, size_t count)
 {
     const struct config_timers *timers = &self->lane.stage->config.timers;
     struct store_job *job = store_job_create(on_fenced, self);
     struct fence_job *fence = arena_allocate(&job->arena, sizeof *fence);
     fence->self = self;
-    fence->commands = arena_allocate(&job->arena, count * sizeof(struct create_command *));
+    fence->commands = arena_allocate(&job->arena, count * sizeof(struct command_work *));
     fence->inputs = arena_allocate(&job->arena, count * sizeof *fence->inputs);
     fence->count = count;
-    memcpy(fence->commands, commands, count * sizeof(struct create_command *));
-    qsort(fence->commands, count, sizeof(struct create_command *), by_attempt);
+    memcpy(fence->commands, commands, count * sizeof(struct command_work *));
+    qsort(fence->commands, count, sizeof(struct command_work *), by_attempt);
     for (size_t i = 0; i < count; i++) {
         fence->inputs[i].attempt.uuid = fence->commands[i]->command.entity;
         fence->inputs[i].request.uuid = uuid_new();
@@ -388,14 +313,12 @@ static void start_fence(struct create_lane *self, struct create_command **comman
 }
 
 /* Takes up to limit waiting commands for different attempts; repeats of one attempt wait a round. */
-static size_t next_commands(struct create_lane *self, struct create_command **out, size_t limit)
+static size_t next_commands(struct create_lane *self, struct command_work **out, size_t limit)
 {
     size_t count = 0;
-    struct create_command *waiting = self->first;
-    self->first = self->last = NULL;
-    self->waiting = 0;
+    struct command_work *waiting = command_list_take(&self->waiting);
     while (waiting != NULL) {
-        struct create_command *command = waiting;
+        struct command_work *command = waiting;
         waiting = waiting->next;
         bool is_twin = false;
         for (size_t i = 0; i < count && !is_twin; i++) {
@@ -404,7 +327,7 @@ static size_t next_commands(struct create_lane *self, struct create_command **ou
         if (count < limit && !is_twin) {
             out[count++] = command;
         } else {
-            append(self, command);
+            command_list_append(&self->waiting, command);
         }
     }
     return count;
@@ -413,7 +336,7 @@ static size_t next_commands(struct create_lane *self, struct create_command **ou
 static void fence_what_may_go(struct create_lane *self, int64_t now_us)
 {
     enum { FENCE_MAX = 256 };
-    if (self->is_fencing || self->first == NULL || !store_is_ready(self->lane.store)) return;
+    if (self->is_fencing || self->waiting.first == NULL || !store_is_ready(self->lane.store)) return;
     size_t limit = budget_available(&self->budget, now_us);
     const size_t room = http_transport_room(self->lane.transport);
     const size_t batch_max = (size_t)self->lane.stage->config.stages.create.batch_max;
@@ -421,7 +344,7 @@ static void fence_what_may_go(struct create_lane *self, int64_t now_us)
     if (limit > batch_max) limit = batch_max;
     if (limit > FENCE_MAX) limit = FENCE_MAX;
     if (limit == 0) return;
-    struct create_command *commands[FENCE_MAX];
+    struct command_work *commands[FENCE_MAX];
     const size_t count = next_commands(self, commands, limit);
     budget_take(&self->budget, count);
     start_fence(self, commands, count);
@@ -430,16 +353,14 @@ static void fence_what_may_go(struct create_lane *self, int64_t now_us)
 /* Work that waits, waits in PostgreSQL or the stream, never long as an unacked message. */
 static void hand_back_waiting(struct create_lane *self, int64_t older_than_us)
 {
-    struct create_command *waiting = self->first;
-    self->first = self->last = NULL;
-    self->waiting = 0;
+    struct command_work *waiting = command_list_take(&self->waiting);
     while (waiting != NULL) {
-        struct create_command *command = waiting;
+        struct command_work *command = waiting;
         waiting = waiting->next;
         if (command->hand->taken_us <= older_than_us) {
-            finish_command(self, command, HAND_BACK_MS, "hand_back");
+            command_work_finish(self->lane.stage, command, HAND_BACK_MS, "hand_back");
         } else {
-            append(self, command);
+            command_list_append(&self->waiting, command);
         }
     }
 }

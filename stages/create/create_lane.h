@@ -6,19 +6,15 @@
 #ifndef ONCEPAY_STAGES_CREATE_CREATE_LANE_H
 #define ONCEPAY_STAGES_CREATE_CREATE_LANE_H
 
+#include "stages/command_hand.h"
 #include "stages/psp_lane.h"
-
-struct create_hand;    /* a message in hand */
-struct create_command; /* one command of it that waits for the fence */
 
 struct create_lane {
     struct psp_lane lane;
     struct bus_consumer *consumer;
     char durable[SUBJECT_TOKEN_LENGTH_MAX + 8];
     struct budget budget;
-    struct create_command *first; /* in order of arrival */
-    struct create_command *last;
-    size_t waiting;
+    struct command_list waiting; /* for the fence */
     bool is_fencing;
     bool is_draining;
 };

@@ -35,6 +35,14 @@ static void drain(struct stage *stage, struct create_lane *lanes, size_t count, 
     (void)!bus_publish_flush(stage->bus, 2000);
 }
 
+/* Where the rate is the limit, a timer wakes us; where the slots are, an answer does. */
+static void wake_for_budget(struct psp_loop *loop, struct create_lane *lane)
+{
+    const int64_t now_us = clock_monotonic_us();
+    const int64_t next_us = budget_next_us(&lane->budget, now_us);
+    if (lane->waiting.first != NULL && next_us > now_us) psp_loop_wake(loop, next_us);
+}
+
 static int run(struct stage *stage, struct create_lane *lanes, size_t count)
 {
     int exit_code = 0;
@@ -44,7 +52,7 @@ static int run(struct stage *stage, struct create_lane *lanes, size_t count)
         for (size_t i = 0; i < count; i++) {
             if (create_lane_service(&lanes[i]) == STATUS_STOP) exit_code = 3;
             psp_loop_add(&loop, &lanes[i].lane);
-            if (lanes[i].first != NULL) psp_loop_wake(&loop, budget_next_us(&lanes[i].budget, clock_monotonic_us()));
+            wake_for_budget(&loop, &lanes[i]);
         }
         report_lag(stage, lanes, count);
         psp_loop_wait(&loop, stage);

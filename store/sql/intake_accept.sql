@@ -9,8 +9,12 @@
 -- (arrays, one element per payment); $31 actor, $32 fingerprint version. -> one row: how many.
 --
 -- Locks go key, pointer, payment (protocol H7), each sorted: a step reads the gate of the step before.
+-- All or nothing, so history and outbox come from what was given, without a join.
 WITH d AS MATERIALIZED (
-    SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::int8[], $7::text[],
+    SELECT *, decode(repeat('00', 32), 'hex') AS history_prev,
+           oncepay.history_link(decode(repeat('00', 32), 'hex'), 1::int2, id, 1, 0::int2, 10::int2, 'accepted',
+                                'new_request', $31::text, NULL::uuid, now()) AS history_hash
+      FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::int8[], $7::text[],
                          $8::text[], $9::text[], $10::text[], $11::int2[], $12::timestamptz[], $13::timestamptz[],
                          $14::text[], $15::text[], $16::text[], $17::bytea[], $18::bytea[], $19::int2[], $20::text[],
                          $21::bytea[], $22::int4[], $23::uuid[], $24::int4[], $25::uuid[], $26::text[],
@@ -61,22 +65,18 @@ p AS (
                                  expires_at, return_url, metadata, traceparent, history_prev, history_hash)
     SELECT d.id, d.merchant, d.out_trade_no, d.target_kind, d.target_id, d.amount, d.currency, d.method_type,
            d.method_token, d.token_realm, d.capture_mode, 10, 1, 0, d.start_by, d.expires_at, d.return_url,
-           d.metadata::jsonb, d.traceparent, decode(repeat('00', 32), 'hex'),
-           oncepay.history_link(decode(repeat('00', 32), 'hex'), 1::int2, d.id, 1, 0::int2, 10::int2, 'accepted',
-                                'new_request', $31::text, NULL::uuid, now())
+           d.metadata::jsonb, d.traceparent, d.history_prev, d.history_hash
       FROM d, pointer_gate g WHERE g.ok
      ORDER BY d.merchant, d.out_trade_no
-    RETURNING id, history_prev, history_hash),
+    RETURNING id),
 h AS (
     INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor,
                                        prev_hash, hash, at)
-    SELECT p.id, 1, p.id, 1, 0, 10, 'accepted', 'new_request', $31::text, p.history_prev, p.history_hash, now()
-      FROM p),
+    SELECT d.id, 1, d.id, 1, 0, 10, 'accepted', 'new_request', $31::text, d.history_prev, d.history_hash, now()
+      FROM d),
 o AS (
     INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id, body, headers)
-    SELECT x.id, x.kind, x.subject, 1, p.id, x.version, p.id, x.body, x.headers
-      FROM p JOIN d ON d.id = p.id
-     CROSS JOIN LATERAL (VALUES (d.event_id, 2, d.event_subject, 1, d.event_body, d.event_headers),
-                                (d.command_id, 1, d.command_subject, 0, NULL, NULL))
-        AS x(id, kind, subject, version, body, headers))
+    SELECT d.event_id, 2, d.event_subject, 1, d.id, 1, d.id, d.event_body, d.event_headers FROM d
+     UNION ALL
+    SELECT d.command_id, 1, d.command_subject, 1, d.id, 0, d.id, NULL, NULL FROM d)
 SELECT count(*) FROM p

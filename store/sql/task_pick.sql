@@ -1,13 +1,13 @@
--- Due tasks of one account, oldest first, locked; runs inside begin.sql … commit.sql (protocol G).
--- A LEASED task is due when its lease has run out: its due_at is the lease's end.
--- $1 account; $2 how many; $3 PSP keeps all results under the key; $4 call limit in ms.
+-- Due tasks, oldest first, locked; runs inside begin.sql … commit.sql (protocol G). What another worker holds is
+-- skipped. A LEASED task is due when its lease has run out: its due_at is the lease's end.
+-- $1 tasks that task_due.sql named; $2 how many; $3 PSP keeps all results under the key; $4 call limit in ms.
 -- -> task, version, status, purpose, step, claims, stored error, policy version, first unknown, attempt, payment,
 --    attempt status, certainty, attempt version, amount, currency, provider key, provider object, handed out,
 --    first fence, request bytes, method, prior, answered under the key, last end, payment status, expires_at,
 --    start_by, sending requests so far, merchant, reason, escalated_at, now.
 WITH due AS MATERIALIZED (
     SELECT * FROM oncepay.recovery_task
-     WHERE channel_account = $1::text AND status IN (10, 20, 40) AND due_at <= now()
+     WHERE id = ANY ($1::uuid[]) AND status IN (10, 20, 40) AND due_at <= now()
      ORDER BY due_at, id
      LIMIT $2::int4
        FOR UPDATE SKIP LOCKED

@@ -1,0 +1,23 @@
+-- Takes fence batches whose worker did not finish in time, under a lease, and names their attempts that are still
+-- SENDING (protocol C2). $1 account; $2 how many batches; $3 lease in ms.
+-- -> fence batch, attempt (NULL: none is left in SENDING), the request that it was fenced for.
+WITH due AS MATERIALIZED (
+    SELECT id FROM oncepay.fence_batch
+     WHERE channel_account = $1::text AND due_at <= now()
+     ORDER BY due_at, id
+     LIMIT $2::int4
+       FOR UPDATE SKIP LOCKED
+), claimed AS (
+    UPDATE oncepay.fence_batch f
+       SET due_at = now() + $3::int8 * interval '1 millisecond', version = f.version + 1
+      FROM due WHERE f.id = due.id
+    RETURNING f.id, f.attempts
+)
+SELECT c.id, a.id, r.id
+  FROM claimed c
+  LEFT JOIN LATERAL (SELECT a.id, a.payment_id FROM unnest(c.attempts) AS x(id)
+                       JOIN oncepay.payment_attempt a ON a.id = x.id AND a.status = 20) a ON true
+  LEFT JOIN LATERAL (SELECT r.id FROM oncepay.attempt_request r
+                      WHERE r.payment_id = a.payment_id AND r.attempt_id = a.id AND r.kind = 1
+                      ORDER BY r.id DESC LIMIT 1) r ON true
+ ORDER BY c.id
