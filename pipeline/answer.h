@@ -14,15 +14,15 @@ struct payment_view {
     struct payment_id payment;
     const char *out_trade_no;
     enum payment_state status;
-    int certainty;               /* enum certainty of the last attempt; 0 before there is one */
+    int certainty; /* enum certainty of the last attempt; 0 before there is one */
     struct money amount;
     int64_t captured_minor;
     int64_t refunded_minor;
-    const char *next_action;     /* JSON map as stored: {"type":"redirect",…}; NULL when none */
-    const char *reason;          /* our code, "card_declined"; NULL when none */
-    bool safe_to_pay_again;      /* protocol E: FAILED or CANCELED, and nothing open */
-    const char *hold;            /* why the target is held; NULL when it is not */
-    int64_t next_check_at_us;    /* 0 when nothing is planned */
+    const char *next_action;  /* JSON map as stored: {"type":"redirect",…}; NULL when none */
+    const char *reason;       /* our code, "card_declined"; NULL when none */
+    bool safe_to_pay_again;   /* protocol E: FAILED or CANCELED, and nothing open */
+    const char *hold;         /* why the target is held; NULL when it is not */
+    int64_t next_check_at_us; /* 0 when nothing is planned */
     int64_t version;
 };
 
@@ -40,14 +40,16 @@ enum { ANSWER_ACCEPTED = 202, ANSWER_CURRENT = 200 };
 /* A next_action that is not a JSON map is an invariant failure: it is our own column. */
 struct answer answer_payment(int status, const struct payment_view *view, enum content_type content,
                              struct arena *arena);
-/* existing, if given, is added as `existing`, and its id as `payment` (target_busy, out_trade_no_taken). */
+/* existing, if given, is added under that name, and its id as `payment` (target_busy …). */
 struct answer answer_problem(const struct problem *problem, const struct payment_view *existing,
                              enum content_type content, struct arena *arena);
 
 /* The body of a payment.* event. */
-struct span answer_event_body(const struct payment_view *view, enum content_type content, struct arena *arena);
+struct span answer_event_body(const struct payment_view *view, enum content_type content,
+                              struct arena *arena);
 /* The body of request.rejected: the problem with out_trade_no and operation; both may be NULL. */
-struct span answer_rejected_body(const struct problem *problem, const char *out_trade_no, const char *operation,
-                                 enum content_type content, struct arena *arena);
+struct span answer_rejected_body(const struct problem *problem, const char *out_trade_no,
+                                 const char *operation, enum content_type content,
+                                 struct arena *arena);
 
 #endif

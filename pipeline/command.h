@@ -15,11 +15,13 @@
 
 /* Codes are on the wire and in outbox rows: never renumbered. */
 enum command_kind {
-    COMMAND_ROUTE = 1,    /* entity payment, version: the attempt ordinal it follows (0 for the first) */
-    COMMAND_CREATE = 2,   /* entity attempt, version: the attempt's */
-    COMMAND_SETTLE = 3,   /* entity attempt that has an end or news, version: the attempt's */
-    COMMAND_NO_ROUTE = 4, /* to settle: entity routing decision without a candidate, version: ordinal it follows */
-    COMMAND_EVIDENCE = 5, /* to recover: entity webhook inbox row, version 0; payment nil if not known */
+    COMMAND_ROUTE = 1,  /* entity payment, version: the attempt ordinal it follows, from 0 */
+    COMMAND_CREATE = 2, /* entity attempt, version: the attempt's */
+    COMMAND_SETTLE = 3, /* entity attempt that has an end or news, version: the attempt's */
+    /* To settle: entity routing decision without a candidate, version: the ordinal it follows. */
+    COMMAND_NO_ROUTE = 4,
+    /* To recover: entity webhook inbox row, version 0; payment nil if not known. */
+    COMMAND_EVIDENCE = 5,
 };
 /* "route", "create", "settle", "no_route", "evidence"; NULL for a code that is none. */
 const char *command_kind_name(int code);
@@ -42,12 +44,13 @@ enum command_reading {
     COMMAND_NEWER,     /* a later schema version or kind: hand the message back (protocol H6) */
     COMMAND_MALFORMED, /* can never be read: dead letter */
 };
-/* Unknown fields are ignored. out_commands lives in the arena; out_* untouched unless COMMAND_READ. */
-enum command_reading command_batch_decode(struct span body, struct arena *arena, const struct command **out_commands,
+/* Unknown fields are ignored. out_commands is in the arena; out_* untouched unless COMMAND_READ. */
+enum command_reading command_batch_decode(struct span body, struct arena *arena,
+                                          const struct command **out_commands,
                                           size_t *out_count) MUST_CHECK;
 
 enum { COMMAND_MESSAGE_ID_SIZE = 64 };
-/* Nats-Msg-Id of a batch: its first row's id, and ".<run>" when run > 0 (a republish by the relay). */
+/* Nats-Msg-Id of a batch: its first row's id, and ".<run>" if run > 0 (republished by relay). */
 char *command_message_id(struct outbox_id first, int64_t run, char text[COMMAND_MESSAGE_ID_SIZE]);
 
 #endif

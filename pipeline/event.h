@@ -56,8 +56,9 @@ struct event_headers {
 /* Lower-case names; values live in the arena. */
 void event_headers_make(const struct event *event, struct arena *arena, struct event_headers *out);
 
-/* The storable form, "name: value\n" per header, and back. Names and values contain no line break. */
+/* The storable form, "name: value\n" per header, and back. No header contains a line break. */
 const char *event_headers_encode(const struct event_headers *headers, struct arena *arena);
-enum status event_headers_decode(const char *stored, struct arena *arena, struct event_headers *out) MUST_CHECK;
+enum status event_headers_decode(const char *stored, struct arena *arena,
+                                 struct event_headers *out) MUST_CHECK;
 
 #endif

@@ -30,9 +30,9 @@ struct judge_attempt {
     bool key_consumed;          /* proven: a create under this key can no longer start (B4, C6) */
     bool canceled_by_reference; /* the PSP confirmed a cancel by our reference (B4, C6) */
     int64_t success_at_us;      /* SUCCEEDED: the PSP's own time of it; 0 when it gave none */
-    int64_t
-        last_request_end_us; /* latest send_by + call limit of the create and its replays; 0: none sent */
-    int64_t now_us;          /* the database's clock */
+    /* Latest send_by + call limit of the create and its replays; 0: none sent. */
+    int64_t last_request_end_us;
+    int64_t now_us; /* the database's clock */
 };
 
 /* What contradicts a final attempt, or has no record (protocol A, D). */
@@ -42,8 +42,10 @@ enum contradiction {
     CONTRADICTION_SECOND_SUCCESS,   /* another object succeeded under a SUCCEEDED attempt */
     CONTRADICTION_REFUND_RETURNED,  /* a refund failed after it had succeeded */
     CONTRADICTION_CAPTURE_RETURNED, /* a capture failed after it had succeeded */
-    CONTRADICTION_EVIDENCE_CONFLICT, /* failure on a SUCCEEDED create: no late fact, a case and one retrieve */
-    CONTRADICTION_UNRECORDED_SEND, /* a PSP object for an attempt that has no record of sending: UNKNOWN, a case */
+    /* A failure on a SUCCEEDED create: no late fact, a case and one retrieve. */
+    CONTRADICTION_EVIDENCE_CONFLICT,
+    /* A PSP object for an attempt that has no record of sending: UNKNOWN and a case. */
+    CONTRADICTION_UNRECORDED_SEND,
 };
 /* "late_success" …: also the stray_fact or case kind. "none" for CONTRADICTION_NONE. */
 const char *contradiction_name(int code);
@@ -62,7 +64,8 @@ const char *mismatch_name(int code);
 enum judge_alarm {
     JUDGE_ALARM_NONE = 0,
     JUDGE_ALARM_PSP_AUTH, /* 401, 403: our credentials or rights at this account (C04) */
-    JUDGE_ALARM_KEY_MISMATCH, /* the key is taken by other parameters: a bug of ours, or a restored database */
+    /* The key is taken by other parameters: a bug of ours, or a restored database. */
+    JUDGE_ALARM_KEY_MISMATCH,
 };
 const char *judge_alarm_name(int code);
 

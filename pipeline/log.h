@@ -5,7 +5,7 @@
  * one write(2). ONCEPAY_LOG: debug, info (default), warning, error, off. The log is not the audit:
  * history is.
  *
- *   LOG_INFO("settled", LOG_ID("payment", id.uuid), LOG_TEXT("to", "CAPTURED"), LOG_NUMBER("ms", 12));
+ *   LOG_INFO("settled", LOG_ID("payment", id.uuid), LOG_TEXT("to", "CAPTURED"));
  */
 #ifndef ONCEPAY_PIPELINE_LOG_H
 #define ONCEPAY_PIPELINE_LOG_H
@@ -36,7 +36,7 @@ struct log_field {
     struct uuid id;
 };
 
-/* Names the program in every line and reads ONCEPAY_LOG. Without it: program "oncepay", level info. */
+/* Names the program in every line and reads ONCEPAY_LOG. Not called: "oncepay", level info. */
 void log_open(const char *program);
 bool log_is_on(enum log_level level);
 /* Text goes to another descriptor than stderr, as JSON or logfmt. For tests. */
@@ -45,17 +45,20 @@ void log_redirect(int descriptor, bool as_json);
 /* fields end with LOG_KIND_END. Thread-safe. A field with NULL text or a nil id is left out. */
 void log_write(enum log_level level, const char *message, const struct log_field *fields);
 
-#define LOG_TEXT(field, value) ((struct log_field){ .name = (field), .kind = LOG_KIND_TEXT, .text = (value) })
+#define LOG_TEXT(field, value)                                                                     \
+    ((struct log_field){ .name = (field), .kind = LOG_KIND_TEXT, .text = (value) })
 #define LOG_NUMBER(field, value)                                                                   \
     ((struct log_field){ .name = (field), .kind = LOG_KIND_NUMBER, .number = (int64_t)(value) })
 #define LOG_BOOLEAN(field, value)                                                                  \
     ((struct log_field){ .name = (field), .kind = LOG_KIND_BOOLEAN, .number = (value) ? 1 : 0 })
-#define LOG_ID(field, value) ((struct log_field){ .name = (field), .kind = LOG_KIND_ID, .id = (value) })
+#define LOG_ID(field, value)                                                                       \
+    ((struct log_field){ .name = (field), .kind = LOG_KIND_ID, .id = (value) })
 #define LOG_END_ ((struct log_field){ .name = NULL, .kind = LOG_KIND_END })
 
 #define LOG_LINE_(level, message, ...)                                                             \
     do {                                                                                           \
-        if (log_is_on(level)) log_write(level, message, (const struct log_field[]){ __VA_ARGS__ }); \
+        if (log_is_on(level))                                                                      \
+            log_write(level, message, (const struct log_field[]){ __VA_ARGS__ });                  \
     } while (0)
 #define LOG_DEBUG(...) LOG_LINE_(LOG_LEVEL_DEBUG, __VA_ARGS__, LOG_END_)
 #define LOG_INFO(...) LOG_LINE_(LOG_LEVEL_INFO, __VA_ARGS__, LOG_END_)

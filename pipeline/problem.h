@@ -17,16 +17,17 @@ enum problem_code {
 struct problem {
     enum problem_code code;
     const char *field;  /* "target.id", a header's name, or NULL */
-    const char *detail; /* the rule, in a sentence, without the offending value; NULL: the title says it all */
+    const char *detail; /* the rule, without the offending value; NULL: the title says it all */
 };
 
 const char *problem_word(enum problem_code code); /* "field_missing" */
 int problem_status(enum problem_code code);       /* HTTP status */
 const char *problem_title(enum problem_code code);
-/* Refusals that depend on state are stored under the idempotency key; validation errors are not (protocol E). */
+/* Stored under the idempotency key are refusals that depend on state (protocol E). */
 bool problem_is_stored(enum problem_code code);
 
 /* The map of a problem body, with room for extra_capacity more members. */
-struct value problem_value(const struct problem *problem, size_t extra_capacity, struct arena *arena);
+struct value problem_value(const struct problem *problem, size_t extra_capacity,
+                           struct arena *arena);
 
 #endif

@@ -21,10 +21,11 @@ struct provider_key_input {
 enum { PROVIDER_KEY_SIZE = 56, PROVIDER_KEY_LENGTH_MIN = 24 };
 
 /*
- * "op_" and the base32 form (a-z2-7) of a SHA-256, cut to length_max (psp_capability.key_length_max;
- * at least PROVIDER_KEY_LENGTH_MIN, so at least 105 bits). Letters, digits and "_" only: every PSP's
- * alphabet. Returns text.
+ * "op_" and the base32 form (a-z2-7) of a SHA-256, cut to length_max, which is the capability's
+ * key_length_max and at least PROVIDER_KEY_LENGTH_MIN (105 bits). Letters, digits and "_" only:
+ * every PSP's alphabet. Returns text.
  */
-char *provider_key_make(const struct provider_key_input *input, int length_max, char text[PROVIDER_KEY_SIZE]);
+char *provider_key_make(const struct provider_key_input *input, int length_max,
+                        char text[PROVIDER_KEY_SIZE]);
 
 #endif

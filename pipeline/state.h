@@ -77,9 +77,9 @@ const char *payment_state_name(int code);
 const char *attempt_state_name(int code);
 const char *operation_state_name(int code);
 const char *task_state_name(int code);
-const char *operation_name(int code);  /* "create" … */
-const char *certainty_name(int code);  /* "UNKNOWN" … */
-const char *entity_name(int code);     /* "payment" … */
+const char *operation_name(int code); /* "create" … */
+const char *certainty_name(int code); /* "UNKNOWN" … */
+const char *entity_name(int code);    /* "payment" … */
 const char *state_name(enum entity entity, int code);
 
 /* The outward word of design §3 ("pending", "processing", "succeeded" …). */

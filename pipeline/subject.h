@@ -14,10 +14,11 @@ enum { SUBJECT_TOKEN_LENGTH_MAX = 64, SUBJECT_SIZE = 192 };
 bool subject_token_is_valid(const char *token);
 
 /* All return text. An invalid token is an invariant failure: check it where it comes in. */
-char *subject_route(struct payment_id payment, char text[SUBJECT_SIZE]);    /* pay.route.<shard> */
-char *subject_settle(struct payment_id payment, char text[SUBJECT_SIZE]);   /* pay.settle.<shard> */
-char *subject_create(const char *account, char text[SUBJECT_SIZE]);         /* pay.create.<account>.new */
-char *subject_evidence(const char *account, char text[SUBJECT_SIZE]);       /* pay.recover.evidence.<account> */
+char *subject_route(struct payment_id payment, char text[SUBJECT_SIZE]);  /* pay.route.<shard> */
+char *subject_settle(struct payment_id payment, char text[SUBJECT_SIZE]); /* pay.settle.<shard> */
+char *subject_create(const char *account, char text[SUBJECT_SIZE]); /* pay.create.<account>.new */
+/* pay.recover.evidence.<account> */
+char *subject_evidence(const char *account, char text[SUBJECT_SIZE]);
 /* pay.event.<merchant>.<type>; type is an event_type_name: "payment.succeeded". */
 char *subject_event(const char *merchant, const char *type, char text[SUBJECT_SIZE]);
 /* pay.intake.<merchant>.<operation>; operation: "pay". */

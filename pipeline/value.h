@@ -78,7 +78,7 @@ const struct value *value_find(const struct value *map, const char *name);
 /* The text of a VALUE_TEXT; NULL for NULL or anything else. */
 const char *value_text(const struct value *value);
 
-/* Building. Text is borrowed and must be valid. A map takes at most the capacity it was made for. */
+/* Building. Text is borrowed and must be valid. A map takes at most its capacity of members. */
 struct value value_of_text(const char *text); /* NULL gives VALUE_NULL */
 struct value value_of_integer(int64_t integer);
 struct value value_of_boolean(bool boolean);

@@ -1,4 +1,4 @@
-/* tests/unit/value_test.c: JSON and MessagePack mean the same, and what is not strict is refused. */
+/* tests/unit/value_test.c: JSON and MessagePack mean the same; what is not strict is refused. */
 #include "pipeline/value.h"
 
 #include "pipeline/canonical.h"
