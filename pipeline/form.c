@@ -104,7 +104,7 @@ enum status form_parse(struct span body, struct arena *arena, const struct form_
     size_t start = 0;
     while (start < body.length) {
         const uint8_t *and = memchr(body.data + start, '&', body.length - start);
-        const size_t end = and == NULL ? body.length : (size_t)(and - body.data);
+        const size_t end = and == NULL ? body.length : (size_t)(and-body.data);
         if (count == FORM_FIELD_MAX) return STATUS_BAD_DATA;
         const struct span pair = { body.data + start, end - start };
         TRY(parse_field(pair, arena, &fields[count]));

@@ -18,9 +18,9 @@ void hash_hmac_sha256(struct span key, struct span data, uint8_t out[HASH_SIZE])
 {
     INVARIANT(key.length > 0 && key.length <= INT_MAX);
     unsigned length = 0;
-    const uint8_t *done = HMAC(EVP_sha256(), key.data, (int)key.length,
-                               data.length == 0 ? (const uint8_t *)"" : data.data, data.length,
-                               out, &length);
+    const uint8_t *done =
+        HMAC(EVP_sha256(), key.data, (int)key.length,
+             data.length == 0 ? (const uint8_t *)"" : data.data, data.length, out, &length);
     INVARIANT(done != NULL && length == HASH_SIZE);
 }
 

@@ -108,11 +108,11 @@ struct span psp_request_encode(const struct psp_request *request, struct arena *
     INVARIANT(is_one_line(request->content_type) && is_one_line(request->version));
     const bool has_type = request->content_type != NULL;
     const bool has_version = request->version != NULL;
-    const char *head = arena_format(arena, "%s %s\n%s%s%s%s%s%s\n", request->method, request->path,
-                                    has_type ? CONTENT_TYPE_LINE : "",
-                                    has_type ? request->content_type : "", has_type ? "\n" : "",
-                                    has_version ? VERSION_LINE : "",
-                                    has_version ? request->version : "", has_version ? "\n" : "");
+    const char *head =
+        arena_format(arena, "%s %s\n%s%s%s%s%s%s\n", request->method, request->path,
+                     has_type ? CONTENT_TYPE_LINE : "", has_type ? request->content_type : "",
+                     has_type ? "\n" : "", has_version ? VERSION_LINE : "",
+                     has_version ? request->version : "", has_version ? "\n" : "");
     const size_t head_length = strlen(head);
     uint8_t *bytes = arena_allocate(arena, head_length + request->body.length);
     memcpy(bytes, head, head_length);

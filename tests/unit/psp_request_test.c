@@ -69,8 +69,7 @@ static void other_spellings_are_refused(void **state)
     };
     for (size_t i = 0; i < COUNT_OF(TEXTS); i++) {
         struct psp_request out = { .method = "untouched" };
-        assert_int_equal(psp_request_decode(span_of_text(TEXTS[i]), &arena, &out),
-                         STATUS_BAD_DATA);
+        assert_int_equal(psp_request_decode(span_of_text(TEXTS[i]), &arena, &out), STATUS_BAD_DATA);
         assert_string_equal(out.method, "untouched");
     }
     const struct span with_nul = { (const uint8_t *)"POST /\0p\n\n", 10 };
