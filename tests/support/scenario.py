@@ -1,0 +1,291 @@
+"""What a scenario test has in its hands: a stack of real servers and processes of its own, its
+books in PostgreSQL, the simulator's books, and waits for conditions with a bound.
+
+A scenario file is a unittest module; each class has its own stack (setUpClass/tearDownClass), each
+test its own targets and numbers. Run one with ctest -R scenario, or python3 tests/scenario/X.py.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import unittest
+import urllib.error
+import urllib.request
+import uuid
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from nats import Nats  # noqa: E402
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BIN = os.environ.get("ONCEPAY_BIN", os.path.join(ROOT, "build/dev/bin"))
+
+PAYMENT = {10: "CREATED", 20: "AUTHORIZING", 25: "CANCELING", 50: "CAPTURED", 90: "FAILED", 95: "CANCELED"}
+ATTEMPT = {10: "CREATED", 20: "SENDING", 30: "PROCESSING", 40: "UNKNOWN", 50: "SUCCEEDED", 60: "FAILED"}
+STAGES = ["intake", "route", "create", "recover", "settle", "relay", "gateway"]
+
+
+def wait_for(what, condition, timeout=30, step=0.05):
+    """Returns condition()'s first true value; fails with a sentence after timeout seconds."""
+    end = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError("after %s s still not: %s" % (timeout, what))
+        time.sleep(step)
+
+
+class Stack:
+    """One private stack, in a folder of its own, started by the project's own scripts."""
+
+    def __init__(self, name, environment=None):
+        self.dir = os.path.join(ROOT, "build", "scenario", name)
+        shutil.rmtree(self.dir, ignore_errors=True)
+        os.makedirs(self.dir, exist_ok=True)
+        self.environment = dict(os.environ, ONCEPAY_STACK_DIR=self.dir, ONCEPAY_BIN=BIN, **(environment or {}))
+        for key in ("ONCEPAY_PORT_BASE", "ONCEPAY_CRASH_AT", "ONCEPAY_STOP_AT", "ONCEPAY_CONFIG"):
+            if key not in (environment or {}):
+                self.environment.pop(key, None)
+        self.stack = os.path.join(ROOT, "ops/stack")
+        self.nats_connection = None
+
+    def run(self, *arguments, check=True, environment=None, timeout=120):
+        done = subprocess.run(arguments, env=dict(self.environment, **(environment or {})), cwd=ROOT,
+                              capture_output=True, text=True, timeout=timeout)
+        if check and done.returncode != 0:
+            raise AssertionError("%s: exit %s\n%s%s" % (arguments, done.returncode, done.stdout, done.stderr))
+        return done
+
+    def up(self, stages=tuple(STAGES), faults=None):
+        self.start("pg", "nats", "redis")
+        self.environment.update(self._stack_variables())
+        self.cli("migrate")
+        self.cli("topology", "apply")
+        self.start("sim")
+        if faults is not None:
+            self.faults(faults)
+        if stages:
+            self.start(*stages)
+        return self
+
+    def _stack_variables(self):
+        text = subprocess.run(["bash", "-c", 'set -a; source "$1.env"; env -0', "_", self.dir], capture_output=True,
+                              check=True, env={"PATH": os.environ["PATH"]}).stdout.decode()
+        pairs = dict(item.split("=", 1) for item in text.split("\0") if "=" in item)
+        return {key: value for key, value in pairs.items() if key.startswith("ONCEPAY_") or key == "PATH"}
+
+    def down(self):
+        if self.nats_connection:
+            self.nats_connection.close()
+        self.run(self.stack, "stop-all", check=False)
+
+    def start(self, *names, environment=None, wait=True):
+        flags = [] if wait else ["--no-wait"]
+        self.run(self.stack, "start", *flags, *names, environment=environment)
+
+    def stop(self, *names):
+        self.run(self.stack, "stop", *names)
+
+    def kill(self, *names):
+        self.run(self.stack, "kill", *names)
+
+    def restart(self, *names):
+        self.run(self.stack, "restart", *names)
+
+    def freeze(self, *names):
+        self.run(self.stack, "stop-signal", *names)
+
+    def thaw(self, *names):
+        self.run(self.stack, "cont", *names)
+
+    def status(self, name):
+        rows = json.loads(self.run(self.stack, "status", "--json").stdout)
+        return next((row["state"] for row in rows if row["name"] == name), "absent")
+
+    def wait_dead(self, name, timeout=30):
+        wait_for("%s is dead" % name, lambda: self.status(name) not in ("running", "ready", "stopped"), timeout, 0.2)
+
+    def cli(self, *arguments, check=True):
+        return self.run(os.path.join(BIN, "oncepay"), *arguments, check=check)
+
+    def verify(self):
+        """oncepay verify: every invariant holds."""
+        done = self.cli("verify", "--json", check=False)
+        if done.returncode != 0:
+            raise AssertionError("oncepay verify: %s%s" % (done.stdout, done.stderr))
+
+    # --- the books ------------------------------------------------------------------------------
+
+    def sql(self, statement):
+        """Rows as lists of text; NULL is None."""
+        done = self.run("psql", self.environment["ONCEPAY_PG_URL"], "-X", "-A", "-t", "-q", "-F", "\x1f", "-P", "null=\\N",
+                        "-v", "ON_ERROR_STOP=1", "-c", statement)
+        lines = [line for line in done.stdout.split("\n") if line != ""]
+        return [[None if value == "\\N" else value for value in line.split("\x1f")] for line in lines]
+
+    def value(self, statement):
+        rows = self.sql(statement)
+        return rows[0][0] if rows else None
+
+    def number(self, statement):
+        return int(self.value(statement))
+
+    def http(self, url, body=None, method=None, headers=None):
+        """(status, headers, body) of one HTTP exchange; an error status is an answer."""
+        data = json.dumps(body).encode() if isinstance(body, (dict, list)) else body
+        request = urllib.request.Request(url, data=data, method=method, headers=headers or {})
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status, dict(answer.headers), answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, dict(error.headers), error.read()
+
+    def sim(self, path, body=None, method=None):
+        status, _, answer = self.http(self.environment["ONCEPAY_SIM_URL"] + path, body, method)
+        if status >= 300:
+            raise AssertionError("simulator %s: %s %s" % (path, status, answer))
+        return json.loads(answer) if answer else None
+
+    def faults(self, rules):
+        self.sim("/_sim/faults", rules, "PUT")
+
+    def ledger(self):
+        return self.sim("/_sim/ledger")
+
+    def charges(self, key=None):
+        """Succeeded charges in the simulator's own book."""
+        return [row for row in self.ledger() if row["state"] == "succeeded" and key in (None, row["key"])]
+
+    def assert_books_agree(self):
+        """Charge by charge: key, amount, currency, state; nobody charged twice; every invariant."""
+        ours = {row[0]: row[1:] for row in self.sql(
+            "SELECT provider_key, amount, lower(currency), status FROM oncepay.payment_attempt")}
+        seen = {}
+        for charge in self.charges():
+            key = charge["key"]
+            if key in seen:
+                raise AssertionError("charged twice under %s" % key)
+            seen[key] = charge
+            if key not in ours:
+                raise AssertionError("the PSP charged under a key that we do not have: %s" % key)
+            amount, currency, status = ours[key]
+            if (str(charge["amount"]), charge["currency"].lower(), "50") != (amount, currency, status):
+                raise AssertionError("books differ for %s: PSP %s, ours %s" % (key, charge, ours[key]))
+        for key, (_, _, status) in ours.items():
+            if status == "50" and key not in seen:
+                raise AssertionError("we say SUCCEEDED, the PSP has no charge: %s" % key)
+        self.verify()
+
+    # --- producing ------------------------------------------------------------------------------
+
+    @property
+    def nats(self):
+        if self.nats_connection is None:
+            self.nats_connection = Nats(self.environment["ONCEPAY_NATS_URL"])
+        return self.nats_connection
+
+    def reconnect(self):
+        if self.nats_connection:
+            self.nats_connection.close()
+        self.nats_connection = None
+
+    def request(self, **fields):
+        """The body of a pay request for a fresh target, with these fields changed."""
+        number = "t-" + uuid.uuid4().hex[:16]
+        body = {"version": 1, "merchant": "m-1001", "out_trade_no": number,
+                "target": {"kind": "order", "id": number}, "amount": 1099, "currency": "EUR",
+                "method": {"type": "card", "token": "pm_card_visa", "token_realm": "stripe"}}
+        body.update(fields)
+        return body
+
+    def publish(self, body, key=None, operation="pay", reply=None, headers=None, raw=None):
+        head = {"Content-Type": "application/json"}
+        if key is not None:
+            head["Idempotency-Key"] = key
+        if reply is not None:
+            head["Pay-Reply-To"] = reply
+        head.update(headers or {})
+        subject = "pay.intake.%s.%s" % (body["merchant"] if isinstance(body, dict) else "m-1001", operation)
+        self.nats.publish(subject, raw if raw is not None else body, head)
+
+    def pay(self, body=None, key=None, timeout=20, operation="pay", headers=None, raw=None):
+        """Publishes and waits for the reply, repeating as a producer must. Returns (status, answer)."""
+        body = body if body is not None else self.request()
+        inbox = self.nats.inbox()
+        sid = self.nats.subscribe(inbox)
+        end = time.monotonic() + timeout
+        while True:
+            self.publish(body, key, operation, inbox, headers, raw)
+            try:
+                answer = self.nats.next(sid, min(5, max(0.1, end - time.monotonic())))
+                return int(answer.headers["pay-status"]), json.loads(answer.body)
+            except TimeoutError:
+                if time.monotonic() >= end:
+                    raise
+
+    def payment(self, out_trade_no, merchant="m-1001"):
+        rows = self.sql("SELECT id, status, version, reason, captured FROM oncepay.payment "
+                        "WHERE merchant = '%s' AND out_trade_no = '%s'" % (merchant, out_trade_no))
+        if not rows:
+            return None
+        row = rows[0]
+        return {"id": row[0], "status": PAYMENT.get(int(row[1]), row[1]), "version": int(row[2]), "reason": row[3],
+                "captured": int(row[4])}
+
+    def wait_payment(self, out_trade_no, status, timeout=60):
+        def reached():
+            payment = self.payment(out_trade_no)
+            return payment if payment and payment["status"] == status else None
+        return wait_for("%s is %s (now %s)" % (out_trade_no, status, self.payment(out_trade_no)), reached, timeout, 0.1)
+
+    def attempts(self, out_trade_no):
+        rows = self.sql("SELECT a.id, a.status, a.provider_key, a.version, a.certainty, a.provider_payment_id "
+                        "FROM oncepay.payment_attempt a JOIN oncepay.payment p ON p.id = a.payment_id "
+                        "WHERE p.out_trade_no = '%s' ORDER BY a.ordinal" % out_trade_no)
+        return [{"id": r[0], "status": ATTEMPT[int(r[1])], "key": r[2], "version": int(r[3]), "certainty": int(r[4]),
+                 "object": r[5]} for r in rows]
+
+    def wait_attempt(self, out_trade_no, status, timeout=60):
+        def reached():
+            attempts = self.attempts(out_trade_no)
+            return attempts[-1] if attempts and attempts[-1]["status"] == status else None
+        return wait_for("the attempt of %s is %s" % (out_trade_no, status), reached, timeout, 0.1)
+
+    def events(self, payment):
+        """Types of a payment's events in the outbox, in the order of its versions."""
+        return [row[0] for row in self.sql(
+            "SELECT substring(subject from 'pay\\.event\\.[^.]*\\.(.*)') FROM oncepay.outbox "
+            "WHERE kind = 2 AND payment_id = '%s' AND version > 0 ORDER BY version" % payment)]
+
+    def wait_quiet(self, timeout=120):
+        """Nothing open: no payment that is not final, no task that is not resolved."""
+        wait_for("all payments are final", lambda: self.number(
+            "SELECT count(*) FROM oncepay.payment WHERE status NOT IN (50, 70, 80, 90, 95)") == 0, timeout, 0.2)
+
+
+class Scenario(unittest.TestCase):
+    """One stack per class. Override faults and stages to start otherwise."""
+    faults = None
+    stages = tuple(STAGES)
+    environment = None
+    stack = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.stack = Stack(cls.__name__, cls.environment)
+        try:
+            cls.stack.up(cls.stages, cls.faults)
+        except BaseException:
+            cls.stack.down()
+            raise
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.stack.down()
+
+
+def main():
+    unittest.main(verbosity=2)
