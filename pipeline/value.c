@@ -142,15 +142,18 @@ const char *value_duplicate_name(const struct value *map)
     return NULL;
 }
 
-/* A number taken apart: its digits without point, and the power of ten behind them. */
+/*
+ * A number taken apart: its digits without point, and the power of ten behind them. The bounds see
+ * to it that a normal form is always a number within the bounds, so that it can be read again.
+ */
+enum { NUMBER_DIGITS_MAX = 50, NUMBER_POWER_MAX = 999, NUMBER_PLAIN_LENGTH_MAX = 40 };
+
 struct number {
     bool negative;
     char digits[VALUE_NUMBER_LENGTH_MAX];
     int count;
     int power;
 };
-
-enum { NUMBER_POWER_MAX = 999, NUMBER_PLAIN_LENGTH_MAX = 40 };
 
 static bool is_digit(char c)
 {
@@ -183,7 +186,7 @@ static bool number_parse(const char *cursor, struct number *out)
         }
         number.power += is_down ? -exponent : exponent;
     }
-    if (*cursor != '\0') return false;
+    if (*cursor != '\0' || number.count > NUMBER_DIGITS_MAX) return false;
     *out = number;
     return true;
 }
@@ -237,6 +240,7 @@ bool value_normalise_number(struct span text, struct arena *arena, struct span *
     copy[text.length] = '\0';
     if (!number_parse(copy, &number)) return false;
     number_strip_zeros(&number);
+    if (number.power > NUMBER_POWER_MAX || number.power < -NUMBER_POWER_MAX) return false;
     struct buffer printed = { .arena = arena };
     number_print(&number, &printed);
     *out = buffer_span(&printed);

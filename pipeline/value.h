@@ -48,9 +48,9 @@ const char *content_type_name(enum content_type type);
 bool content_type_parse(const char *header, enum content_type *out);
 
 enum {
-    VALUE_DEPTH_MAX = 8,    /* lists and maps inside each other */
-    VALUE_COUNT_MAX = 1024, /* values in one message */
-    VALUE_NUMBER_LENGTH_MAX = 64,
+    VALUE_DEPTH_MAX = 8,          /* lists and maps inside each other */
+    VALUE_COUNT_MAX = 1024,       /* values in one message */
+    VALUE_NUMBER_LENGTH_MAX = 64, /* of which at most 50 digits, and powers of ten up to 999 */
 };
 
 /*

@@ -66,6 +66,33 @@ static void it_is_its_own_canonical_form(void **state)
     assert_string_equal(canonical_of(once), once);
 }
 
+static void the_longest_numbers_can_be_read_again(void **state)
+{
+    (void)state;
+    static const char *const TEXTS[] = {
+        "22222222222222222222222222222222222222222222222221",
+        "0.2222222222222222222222222222222222222222222222221",
+        "-2222222222222222222222222222222222222222222222222.1e-60",
+        "1e999",
+        "100e-999",
+        "1.5E+0998",
+    };
+    for (size_t i = 0; i < COUNT_OF(TEXTS); i++) {
+        const char *once = canonical_of(TEXTS[i]);
+        assert_string_equal(canonical_of(once), once);
+    }
+    static const char *const REFUSED[] = {
+        "222222222222222222222222222222222222222222222222221", /* 51 digits */
+        "10e999",                                              /* is 1e1000 */
+        "0.1e-999",
+    };
+    for (size_t i = 0; i < COUNT_OF(REFUSED); i++) {
+        struct value value;
+        const struct span text = span_of_text(REFUSED[i]);
+        assert_int_equal(value_read_json(text, &arena, &value, NULL), STATUS_BAD_DATA);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -74,6 +101,7 @@ int main(void)
         cmocka_unit_test(numbers_agree_however_they_are_written),
         cmocka_unit_test(numbers_beyond_a_double_stay_apart),
         cmocka_unit_test(it_is_its_own_canonical_form),
+        cmocka_unit_test(the_longest_numbers_can_be_read_again),
     };
     return cmocka_run_group_tests(tests, NULL, teardown);
 }
