@@ -70,7 +70,8 @@ static bool take_unit(struct json_reader *reader, uint32_t *out)
 
 static bool take_code_point(struct json_reader *reader, uint32_t *out)
 {
-    uint32_t high, low;
+    uint32_t high = 0;
+    uint32_t low = 0;
     if (!take_unit(reader, &high)) return false;
     if (high == 0) return fail(reader, "text must not contain NUL");
     if (high < 0xd800 || high > 0xdfff) {
@@ -111,7 +112,7 @@ static bool take_escape(struct json_reader *reader, char **to)
     static const char MEANINGS[] = "\"\\/\b\f\n\r\t";
     const char c = *reader->cursor;
     if (c == 'u') {
-        uint32_t code;
+        uint32_t code = 0;
         reader->cursor++;
         if (!take_code_point(reader, &code)) return false;
         *to = put_code_point(*to, code);

@@ -38,7 +38,7 @@ static bool take_unsigned(struct msgpack_reader *reader, size_t size, uint64_t *
 /* Two's complement of 1, 2, 4 or 8 bytes. */
 static bool take_signed(struct msgpack_reader *reader, size_t size, struct value *out)
 {
-    uint64_t bits;
+    uint64_t bits = 0;
     if (!take_unsigned(reader, size, &bits)) return false;
     const uint64_t sign = UINT64_C(1) << (8 * size - 1);
     /* Flipping and taking off the sign bit extends it without a shift of a negative number. */
@@ -59,7 +59,7 @@ static struct value decimal_of_text(struct msgpack_reader *reader, const char *t
 
 static bool take_positive(struct msgpack_reader *reader, size_t size, struct value *out)
 {
-    uint64_t number;
+    uint64_t number = 0;
     if (!take_unsigned(reader, size, &number)) return false;
     if (number <= INT64_MAX) {
         *out = value_of_integer((int64_t)number);
@@ -77,7 +77,7 @@ static bool take_positive(struct msgpack_reader *reader, size_t size, struct val
  */
 static bool take_float(struct msgpack_reader *reader, size_t size, struct value *out)
 {
-    uint64_t bits;
+    uint64_t bits = 0;
     if (!take_unsigned(reader, size, &bits)) return false;
     char text[40];
     bool is_same = false;
@@ -155,7 +155,7 @@ static bool take_map(struct msgpack_reader *reader, uint64_t count, struct value
     struct value map = { .kind = VALUE_MAP, .count = (size_t)count };
     map.members = arena_allocate(reader->arena, map.count * sizeof *map.members);
     for (size_t i = 0; i < map.count; i++) {
-        struct value name;
+        struct value name = { .kind = VALUE_NULL };
         if (!take_value(reader, &name)) return false;
         if (name.kind != VALUE_TEXT) return fail(reader, "a member name must be text");
         map.members[i].name = value_text(&name);
@@ -169,13 +169,13 @@ static bool take_map(struct msgpack_reader *reader, uint64_t count, struct value
 
 static bool take_sized_text(struct msgpack_reader *reader, size_t size, struct value *out)
 {
-    uint64_t length;
+    uint64_t length = 0;
     return take_unsigned(reader, size, &length) && take_text(reader, length, out);
 }
 
 static bool take_sized_binary(struct msgpack_reader *reader, size_t size, struct value *out)
 {
-    uint64_t length;
+    uint64_t length = 0;
     struct value value = { .kind = VALUE_BINARY };
     if (!take_unsigned(reader, size, &length)) return false;
     if (!take_bytes(reader, length, &value.bytes)) return false;
@@ -185,13 +185,13 @@ static bool take_sized_binary(struct msgpack_reader *reader, size_t size, struct
 
 static bool take_sized_list(struct msgpack_reader *reader, size_t size, struct value *out)
 {
-    uint64_t count;
+    uint64_t count = 0;
     return take_unsigned(reader, size, &count) && take_list(reader, count, out);
 }
 
 static bool take_sized_map(struct msgpack_reader *reader, size_t size, struct value *out)
 {
-    uint64_t count;
+    uint64_t count = 0;
     return take_unsigned(reader, size, &count) && take_map(reader, count, out);
 }
 
@@ -240,7 +240,7 @@ static bool take_format(struct msgpack_reader *reader, unsigned format, struct v
 
 static bool take_value(struct msgpack_reader *reader, struct value *out)
 {
-    uint64_t format;
+    uint64_t format = 0;
     if (++reader->count > VALUE_COUNT_MAX) return fail(reader, "too many values");
     if (!take_unsigned(reader, 1, &format)) return false;
     if (format <= 0x7f) {

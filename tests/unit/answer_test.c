@@ -201,9 +201,8 @@ static void stored_headers_come_back(void **state)
         assert_string_equal(again.items[i].name, headers.items[i].name);
         assert_string_equal(again.items[i].value, headers.items[i].value);
     }
-#define FOUR_LINES "a: 1\na: 1\na: 1\na: 1\n"
-    static const char *const BROKEN[] = { "a", "a: b", "a\nb: c\n", ": x\n",
-                                          FOUR_LINES FOUR_LINES FOUR_LINES };
+#define TOO_MANY_LINES "a: 1\na: 1\na: 1\na: 1\na: 1\na: 1\na: 1\na: 1\na: 1\na: 1\na: 1\n"
+    static const char *const BROKEN[] = { "a", "a: b", "a\nb: c\n", ": x\n", TOO_MANY_LINES };
     for (size_t i = 0; i < COUNT_OF(BROKEN); i++) {
         assert_int_equal(event_headers_decode(BROKEN[i], &arena, &again), STATUS_BAD_DATA);
     }

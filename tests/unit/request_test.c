@@ -55,8 +55,8 @@ static const char *valid_and(const char *members)
 static void a_full_request_is_read(void **state)
 {
     (void)state;
-    struct pay_request request;
-    struct problem problem;
+    struct pay_request request = { 0 };
+    struct problem problem = { 0 };
     const char *json =
         valid_and("\"capture\":\"automatic\",\"return_url\":\"https://shop.example/\","
                   "\"expires_at\":\"2026-11-30T10:15:00Z\",\"version\":1,"
@@ -155,7 +155,7 @@ static void each_refusal_names_its_field_and_rule(void **state)
         const struct refusal_row *row = &REFUSALS[i];
         const char *json = row->piece == NULL ? valid_and(row->replacement)
                                               : valid_with(row->piece, row->replacement);
-        struct pay_request request;
+        struct pay_request request = { 0 };
         struct problem problem = { .code = PROBLEM_NONE };
         if (decode(json, &request, &problem)) fail_msg("accepted: %s", json);
         if (problem.code != row->code || (row->field == NULL) != (problem.field == NULL) ||
@@ -168,8 +168,8 @@ static void each_refusal_names_its_field_and_rule(void **state)
 static void a_refusal_still_knows_the_order_number(void **state)
 {
     (void)state;
-    struct pay_request request;
-    struct problem problem;
+    struct pay_request request = { 0 };
+    struct problem problem = { 0 };
     assert_false(decode(valid_with("1234", "0"), &request, &problem));
     assert_string_equal(request.out_trade_no, "t-1");
     assert_false(decode(valid_with("\"t-1\"", "\"\\u0007\""), &request, &problem));
@@ -179,8 +179,8 @@ static void a_refusal_still_knows_the_order_number(void **state)
 static void bodies_that_are_no_document_are_refused(void **state)
 {
     (void)state;
-    struct pay_request request;
-    struct problem problem;
+    struct pay_request request = { 0 };
+    struct problem problem = { 0 };
     assert_false(decode("{", &request, &problem));
     assert_int_equal(problem.code, PROBLEM_NOT_JSON);
     assert_false(decode("", &request, &problem)); /* no content type, no '{' */
@@ -192,8 +192,8 @@ static void bodies_that_are_no_document_are_refused(void **state)
 static void no_target_is_said_by_the_kind_none(void **state)
 {
     (void)state;
-    struct pay_request request;
-    struct problem problem;
+    struct pay_request request = { 0 };
+    struct problem problem = { 0 };
     assert_true(decode(valid_with("\"kind\":\"order\",\"id\":\"o/1\"", "\"kind\":\"none\""),
                        &request, &problem));
     assert_null(request.target_id);
@@ -209,8 +209,8 @@ static void metadata_is_bounded_in_members_and_length(void **state)
         length += (size_t)snprintf(members + length, sizeof members - length, "%s\"k%d\":%d",
                                    i == 0 ? "" : ",", i, i);
     }
-    struct pay_request request;
-    struct problem problem;
+    struct pay_request request = { 0 };
+    struct problem problem = { 0 };
     assert_false(
         decode(valid_and(arena_format(&arena, "\"metadata\":{%s}", members)), &request, &problem));
     assert_string_equal(problem.field, "metadata");
@@ -230,8 +230,8 @@ static void metadata_is_bounded_in_members_and_length(void **state)
 
 static const char *fingerprint_of(const char *json)
 {
-    struct pay_request request;
-    struct problem problem;
+    struct pay_request request = { 0 };
+    struct problem problem = { 0 };
     if (!decode(json, &request, &problem)) fail_msg("%s: %s", json, problem_word(problem.code));
     return arena_copy(&arena, request.fingerprint, sizeof request.fingerprint);
 }
@@ -286,8 +286,8 @@ static void numbers_in_metadata_agree_however_written(void **state)
 static void the_fingerprint_is_pinned(void **state)
 {
     (void)state;
-    struct pay_request request;
-    struct problem problem;
+    struct pay_request request = { 0 };
+    struct problem problem = { 0 };
     assert_true(decode(valid_and("\"metadata\":{\"a\":1.50}"), &request, &problem));
     assert_string_equal((const char *)pay_request_canonical(&request, &arena).data,
                         "{\"amount\":1234,\"capture\":\"automatic\",\"currency\":\"EUR\","
@@ -299,14 +299,14 @@ static void the_fingerprint_is_pinned(void **state)
 static void both_forms_are_one_request(void **state)
 {
     (void)state;
-    struct pay_request first;
-    struct problem problem;
+    struct pay_request first = { 0 };
+    struct problem problem = { 0 };
     const char *json = valid_and("\"metadata\":{\"a\":1.5,\"b\":true,\"c\":\"\xc3\xa9\",\"d\":-7},"
                                  "\"return_url\":\"https://a.example\","
                                  "\"expires_at\":\"2026-11-30T10:15:00.5Z\"");
     assert_true(decode(json, &first, &problem));
     for (int type = CONTENT_JSON; type <= CONTENT_MSGPACK; type++) {
-        struct pay_request again;
+        struct pay_request again = { 0 };
         const struct span body = pay_request_encode(&first, (enum content_type)type, &arena);
         assert_true(decode_span(body, &again, &problem));
         assert_memory_equal(again.fingerprint, first.fingerprint, 32);
@@ -334,8 +334,8 @@ static void keys_come_from_the_header_or_the_order_number(void **state)
 {
     (void)state;
     struct request_envelope envelope;
-    struct problem problem;
-    struct pay_request request;
+    struct problem problem = { 0 };
+    struct pay_request request = { 0 };
     assert_true(envelope_of("pay.intake.m-1.pay", "Idempotency-Key", "key 1", &envelope, &problem));
     assert_true(pay_request_decode(&envelope, &arena, &request, &problem));
     assert_string_equal(request.idempotency_key, "key 1");
@@ -353,7 +353,7 @@ static void subjects_give_merchant_and_operation(void **state)
 {
     (void)state;
     struct request_envelope envelope;
-    struct problem problem;
+    struct problem problem = { 0 };
     assert_true(envelope_of("pay.intake.m_1-X.refund", NULL, NULL, &envelope, &problem));
     assert_string_equal(envelope.merchant, "m_1-X");
     assert_int_equal(envelope.operation, REQUEST_OPERATION_REFUND);
@@ -384,7 +384,7 @@ static void replies_go_only_to_inboxes_and_own_subjects(void **state)
     };
     for (size_t i = 0; i < COUNT_OF(CASES); i++) {
         struct request_envelope envelope;
-        struct problem problem;
+        struct problem problem = { 0 };
         const bool is_valid = envelope_of("pay.intake.m-1.pay", "Pay-Reply-To", CASES[i].reply_to,
                                           &envelope, &problem);
         assert_int_equal(is_valid, CASES[i].is_valid);
@@ -417,7 +417,7 @@ static void a_traceparent_that_is_not_valid_is_ignored(void **state)
     };
     for (size_t i = 0; i < COUNT_OF(CASES); i++) {
         struct request_envelope envelope;
-        struct problem problem;
+        struct problem problem = { 0 };
         assert_true(
             envelope_of("pay.intake.m-1.pay", "traceparent", CASES[i].text, &envelope, &problem));
         assert_int_equal(envelope.traceparent != NULL, CASES[i].is_kept);
@@ -428,7 +428,7 @@ static void the_content_type_decides_and_is_guessed_only_if_absent(void **state)
 {
     (void)state;
     struct request_envelope envelope;
-    struct problem problem;
+    struct problem problem = { 0 };
     assert_true(envelope_of("pay.intake.m-1.pay", NULL, NULL, &envelope, &problem));
     assert_int_equal(envelope.content, CONTENT_JSON);
     assert_true(envelope_of("pay.intake.m-1.pay", "content-type", "application/msgpack", &envelope,
@@ -443,7 +443,7 @@ static void what_is_too_large_or_unreadable_is_refused_before_it_is_read(void **
 {
     (void)state;
     struct request_envelope envelope;
-    struct problem problem;
+    struct problem problem = { 0 };
     struct bus_message message = message_of("pay.intake.m-1.pay", span_of_text(VALID));
     message.body.length = REQUEST_BODY_BYTES_MAX + 1;
     message.body.data = (const uint8_t *)arena_allocate(&arena, message.body.length);
