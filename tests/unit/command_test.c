@@ -137,9 +137,7 @@ static void subjects_are_those_of_the_design(void **state)
 }
 
 #define LONGEST "0123456789012345678901234567890123456789012345678901234567890123"
-#define TOO_LONG                                                                                   \
-    "0123456789012345678901234567890123456789012345678901234567890123"                             \
-    "x"
+#define TOO_LONG "01234567890123456789012345678901234567890123456789012345678901234"
 
 static void tokens_hold_no_wildcards_dots_or_blanks(void **state)
 {
