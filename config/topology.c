@@ -4,7 +4,8 @@
 static const char *const INTAKE_SUBJECTS[] = { "pay.intake.>" };
 static const char *const ROUTE_SUBJECTS[] = { "pay.route.*" };
 static const char *const CREATE_SUBJECTS[] = { "pay.create.*.new", "pay.create.*.follow" };
-static const char *const RECOVER_SUBJECTS[] = { "pay.recover.evidence.*", "pay.recover.wake.*" };
+/* evidence and wake: one durable per account takes both, and a 2.9 server wants its one filter inside one subject. */
+static const char *const RECOVER_SUBJECTS[] = { "pay.recover.*.*" };
 static const char *const SETTLE_SUBJECTS[] = { "pay.settle.*" };
 static const char *const EVENT_SUBJECTS[] = { "pay.event.>" };
 static const char *const ADVISORY_SUBJECTS[] = {
