@@ -33,6 +33,7 @@ bool psp_lane_open(struct psp_lane *lane, struct stage *stage, const struct conf
         .allow_plain_http = stage->config.development,
     });
     if (lane->transport == NULL) return false;
+    (void)snprintf(lane->health_part, sizeof lane->health_part, "postgres/%s", account->id);
     lane->store = stage_store_create(stage, account->id);
     lane->queue.store = lane->store;
     lane->findings = (struct findings){

@@ -21,6 +21,7 @@ struct psp_lane {
     struct store_queue queue;
     struct http_transport *transport;
     struct findings findings;
+    char health_part[SUBJECT_TOKEN_LENGTH_MAX + 16]; /* "postgres/stripe-main" in /readyz */
 };
 
 /* False (logged) if the account's PSP is not built or its transport cannot be made. */

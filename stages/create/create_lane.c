@@ -372,7 +372,7 @@ enum status create_lane_service(struct create_lane *self)
     const int64_t now_us = clock_monotonic_us();
     if (!self->is_draining) {
         const bool is_away = !store_is_connected(self->lane.store);
-        health_set(stage->health, "postgres", is_away ? "connecting" : NULL);
+        health_set(stage->health, self->lane.health_part, is_away ? "PostgreSQL is away" : NULL);
         bus_consumer_pause(self->consumer, is_away);
         status = bus_consumer_want(self->consumer, MESSAGES_WANTED);
         health_set(stage->health, self->durable, status == STATUS_OK ? NULL : bus_consumer_problem(self->consumer));

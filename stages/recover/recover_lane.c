@@ -46,7 +46,7 @@ enum status recover_lane_service(struct recover_lane *self)
     if (!self->is_draining) {
         const int64_t now_us = clock_monotonic_us();
         const bool is_away = !store_is_connected(self->lane.store);
-        health_set(stage->health, "postgres", is_away ? "connecting" : NULL);
+        health_set(stage->health, self->lane.health_part, is_away ? "PostgreSQL is away" : NULL);
         bus_consumer_pause(self->consumer, is_away);
         status = bus_consumer_want(self->consumer, MESSAGES_WANTED);
         health_set(stage->health, self->lane.account->id, status == STATUS_OK ? NULL : bus_consumer_problem(self->consumer));

@@ -7,7 +7,8 @@
 #include "store/stray_fact.h"
 
 enum {
-    ROUNDS_MAX = 5, /* of reading again after a lost race; then the rest is handed back for a moment */
+    ROUNDS_MAX =
+        5, /* of reading again after a lost race; then the rest is handed back for a moment */
     LOST_DELAY_MS = 200,
     MISSING_DELAY_MS = 1000,
 };
@@ -68,7 +69,8 @@ static void decide(const struct settle *settle, struct docket *docket)
         return;
     case SETTLE_MOVE:
     case SETTLE_STRAY:
-        docket->item->verdict = docket->decision.action == SETTLE_STRAY ? "stray" : docket->decision.history_event;
+        docket->item->verdict =
+            docket->decision.action == SETTLE_STRAY ? "stray" : docket->decision.history_event;
         docket->is_open = true;
         return;
     case SETTLE_MISSING:
@@ -79,7 +81,8 @@ static void decide(const struct settle *settle, struct docket *docket)
 }
 
 /* Reads and decides the open dockets afresh; those that wait for a write stay open. */
-static enum status hear(const struct settle *settle, struct docket *const *open, size_t count, struct arena *arena)
+static enum status hear(const struct settle *settle, struct docket *const *open, size_t count,
+                        struct arena *arena)
 {
     const struct command **commands = arena_allocate(arena, count * sizeof *commands);
     struct settle_facts *facts = arena_allocate(arena, count * sizeof *facts);
@@ -134,15 +137,17 @@ static void log_outcome(const struct docket *docket)
     const struct settle_facts *facts = &docket->facts;
     const struct settle_decision *decision = &docket->decision;
     LOG_INFO(decision->history_event, LOG_ID("payment", facts->payment.id.uuid),
-             LOG_ID("attempt", facts->attempt.id.uuid), LOG_TEXT("account", facts->attempt.channel_account),
+             LOG_ID("attempt", facts->attempt.id.uuid),
+             LOG_TEXT("account", facts->attempt.channel_account),
              LOG_TEXT("from", payment_state_name((int)facts->payment.status)),
-             LOG_TEXT("to", payment_state_name((int)decision->next_status)), LOG_TEXT("why", decision->why),
+             LOG_TEXT("to", payment_state_name((int)decision->next_status)),
+             LOG_TEXT("why", decision->why),
              LOG_TEXT("source", evidence_source_name(facts->attempt.evidence_source)),
              LOG_TEXT("hold", decision->hold), LOG_TEXT("traceparent", facts->payment.traceparent));
 }
 
-static enum status write_moves(const struct settle *settle, struct docket *const *open, size_t count,
-                               struct arena *arena, struct settle_news *news)
+static enum status write_moves(const struct settle *settle, struct docket *const *open,
+                               size_t count, struct arena *arena, struct settle_news *news)
 {
     struct settle_move *moves = arena_allocate(arena, (count + 1) * sizeof *moves);
     struct docket **movers = arena_allocate(arena, (count + 1) * sizeof *movers);
@@ -154,7 +159,8 @@ static enum status write_moves(const struct settle *settle, struct docket *const
         make_move(open[i], arena, &moves[move_count++]);
     }
     if (move_count == 0) return STATUS_OK;
-    const enum status status = settle_write(settle->store, moves, move_count, settle->actor, arena, moved);
+    const enum status status =
+        settle_write(settle->store, moves, move_count, settle->actor, arena, moved);
     if (status == STATUS_LOST_RACE) return STATUS_OK; /* nothing was written: all stay open */
     TRY(status);
     for (size_t i = 0; i < move_count; i++) {
@@ -188,8 +194,8 @@ static struct stray_fact_input stray_input(const struct settle *settle, const st
     };
 }
 
-static void note_stray(const struct docket *docket, const struct stray_fact_outcome *outcome, struct arena *arena,
-                       struct settle_news *news)
+static void note_stray(const struct docket *docket, const struct stray_fact_outcome *outcome,
+                       struct arena *arena, struct settle_news *news)
 {
     if (!outcome->is_new) return;
     metrics_add(METRIC_STRAY_FACTS, 1, METRICS_LABELS(stray_kind_name((int)outcome->kind)));
@@ -198,7 +204,8 @@ static void note_stray(const struct docket *docket, const struct stray_fact_outc
                 LOG_TEXT("account", docket->facts.attempt.channel_account),
                 LOG_TEXT("kind", stray_kind_name((int)outcome->kind)));
     news->has_events = true;
-    struct command *all = arena_allocate(arena, (news->command_count + outcome->command_count + 1) * sizeof *all);
+    struct command *all =
+        arena_allocate(arena, (news->command_count + outcome->command_count + 1) * sizeof *all);
     if (news->command_count > 0) memcpy(all, news->commands, news->command_count * sizeof *all);
     if (outcome->command_count > 0) {
         memcpy(all + news->command_count, outcome->commands, outcome->command_count * sizeof *all);
@@ -207,8 +214,8 @@ static void note_stray(const struct docket *docket, const struct stray_fact_outc
     news->command_count += outcome->command_count;
 }
 
-static enum status write_strays(const struct settle *settle, struct docket *const *open, size_t count,
-                                struct arena *arena, struct settle_news *news)
+static enum status write_strays(const struct settle *settle, struct docket *const *open,
+                                size_t count, struct arena *arena, struct settle_news *news)
 {
     for (size_t i = 0; i < count; i++) {
         if (!open[i]->is_open || open[i]->decision.action != SETTLE_STRAY) continue;
@@ -233,8 +240,8 @@ static size_t still_open(struct docket **open, size_t count)
     return left;
 }
 
-enum status settle_batch_run(const struct settle *settle, struct stage_item *const *items, size_t count,
-                             struct arena *arena, struct settle_news *out_news)
+enum status settle_batch_run(const struct settle *settle, struct stage_item *const *items,
+                             size_t count, struct arena *arena, struct settle_news *out_news)
 {
     *out_news = (struct settle_news){ 0 };
     struct docket *dockets = arena_allocate(arena, (count + 1) * sizeof *dockets);

@@ -33,7 +33,8 @@ struct settle_news {
 };
 
 /* Sets every item's disposal. Anything but STATUS_OK: decide them all again; what was committed stays committed. */
-enum status settle_batch_run(const struct settle *settle, struct stage_item *const *items, size_t count,
-                             struct arena *arena, struct settle_news *out_news) MUST_CHECK;
+enum status settle_batch_run(const struct settle *settle, struct stage_item *const *items,
+                             size_t count, struct arena *arena,
+                             struct settle_news *out_news) MUST_CHECK;
 
 #endif

@@ -14,8 +14,9 @@ static struct settle_decision missing(const char *why)
 }
 
 /* A move that so far changes nothing but what was applied. */
-static struct settle_decision move(const struct settle_payment *payment, enum payment_state next_status,
-                                   const char *history_event, const char *why)
+static struct settle_decision move(const struct settle_payment *payment,
+                                   enum payment_state next_status, const char *history_event,
+                                   const char *why)
 {
     return (struct settle_decision){
         .action = SETTLE_MOVE,
@@ -44,7 +45,8 @@ static bool is_waiting(enum payment_state status)
 static bool is_news(const struct settle_payment *payment, const struct settle_attempt *attempt)
 {
     if (attempt->is_cited) return false;
-    if (attempt->ordinal == payment->applied_ordinal) return attempt->version > payment->applied_version;
+    if (attempt->ordinal == payment->applied_ordinal)
+        return attempt->version > payment->applied_version;
     return attempt->ordinal > payment->applied_ordinal || attempt->status == ATTEMPT_SUCCEEDED;
 }
 
@@ -59,7 +61,8 @@ static struct settle_decision note(const struct settle_facts *facts)
 
 static bool is_mismatch(const char *code)
 {
-    static const enum mismatch KINDS[] = { MISMATCH_AMOUNT, MISMATCH_CURRENCY, MISMATCH_REFERENCE, MISMATCH_OBJECT };
+    static const enum mismatch KINDS[] = { MISMATCH_AMOUNT, MISMATCH_CURRENCY, MISMATCH_REFERENCE,
+                                           MISMATCH_OBJECT };
     if (code == NULL) return false;
     for (size_t i = 0; i < COUNT_OF(KINDS); i++) {
         if (strcmp(code, mismatch_name((int)KINDS[i])) == 0) return true;
@@ -70,7 +73,8 @@ static bool is_mismatch(const char *code)
 static struct settle_decision processing(const struct settle_facts *facts)
 {
     const struct settle_payment *payment = &facts->payment;
-    struct settle_decision decision = move(payment, payment->status, "settled.processing", "processing");
+    struct settle_decision decision =
+        move(payment, payment->status, "settled.processing", "processing");
     const bool wants_customer = facts->attempt.handed_out;
     const int bit = wants_customer ? ANNOUNCED_ACTION_REQUIRED : ANNOUNCED_PROCESSING;
     decision.certainty = CERTAINTY_PENDING;
@@ -86,7 +90,8 @@ static struct settle_decision unknown(const struct settle_facts *facts)
 {
     const struct settle_payment *payment = &facts->payment;
     const char *code = facts->attempt.error_code;
-    struct settle_decision decision = move(payment, payment->status, "settled.unknown", "outcome_unknown");
+    struct settle_decision decision =
+        move(payment, payment->status, "settled.unknown", "outcome_unknown");
     if (code != NULL) decision.why = code;
     decision.certainty = CERTAINTY_UNKNOWN;
     decision.reason = decision.why;
@@ -105,7 +110,8 @@ static struct settle_decision unknown(const struct settle_facts *facts)
 
 static struct settle_decision stray(const struct settle_payment *payment)
 {
-    const bool is_over_unpaid = payment->status == PAYMENT_FAILED || payment->status == PAYMENT_CANCELED;
+    const bool is_over_unpaid =
+        payment->status == PAYMENT_FAILED || payment->status == PAYMENT_CANCELED;
     struct settle_decision decision = {
         .action = SETTLE_STRAY,
         .stray = is_over_unpaid ? STRAY_LATE_SUCCESS : STRAY_SECOND_SUCCESS,
@@ -120,8 +126,9 @@ static struct settle_decision succeeded(const struct settle_facts *facts)
     if (payment->status == PAYMENT_CREATED) return missing("attempt_without_authorizing");
     if (!is_waiting(payment->status)) return stray(payment);
     const bool is_captured = !payment->capture_manual;
-    struct settle_decision decision = move(payment, is_captured ? PAYMENT_CAPTURED : PAYMENT_AUTHORIZED,
-                                           "settled.succeeded", is_captured ? "captured" : "authorized");
+    struct settle_decision decision =
+        move(payment, is_captured ? PAYMENT_CAPTURED : PAYMENT_AUTHORIZED, "settled.succeeded",
+             is_captured ? "captured" : "authorized");
     decision.certainty = CERTAINTY_CONFIRMED_SUCCESS;
     decision.reason = NULL;
     decision.authorised_minor = payment->amount.minor;
@@ -134,8 +141,8 @@ static struct settle_decision succeeded(const struct settle_facts *facts)
 static const struct psp_capability UNKNOWN_PSP = { 0 };
 
 /* C6, from fresh rows. The configured extra widens the window, never narrows it. */
-static bool is_target_free(const struct settle_facts *facts, const struct psp_capability *capability,
-                           int64_t last_request_end_us)
+static bool is_target_free(const struct settle_facts *facts,
+                           const struct psp_capability *capability, int64_t last_request_end_us)
 {
     const struct settle_attempt *attempt = &facts->attempt;
     const bool is_answered = capability->keeps_failures_under_key && attempt->has_known_answer;
@@ -161,7 +168,8 @@ static void hold_target(struct settle_decision *decision, const struct settle_fa
     const struct settle_attempt *attempt = &facts->attempt;
     const struct settle_around *around = &facts->around;
     struct psp_capability capability = rules->capability != NULL ? *rules->capability : UNKNOWN_PSP;
-    if (capability.late_arrival_window_s > 0) capability.late_arrival_window_s += rules->late_arrival_extra_s;
+    if (capability.late_arrival_window_s > 0)
+        capability.late_arrival_window_s += rules->late_arrival_extra_s;
     const int64_t last_request_end_us =
         attempt->last_send_by_us == 0 ? 0 : attempt->last_send_by_us + rules->call_limit_us;
     const bool is_free = is_target_free(facts, &capability, last_request_end_us);
@@ -174,21 +182,26 @@ static void hold_target(struct settle_decision *decision, const struct settle_fa
     }
     if (!is_free && !is_manual && around->has_pointer && last_request_end_us > 0 &&
         capability.late_arrival_window_s > 0) {
-        decision->lift_hold_us = last_request_end_us + capability.late_arrival_window_s * CLOCK_SECOND_US;
+        decision->lift_hold_us =
+            last_request_end_us + capability.late_arrival_window_s * CLOCK_SECOND_US;
     }
-    decision->is_safe_to_pay_again = is_free && decision->hold == NULL && around->pointer_hold == NULL &&
-                                     !around->has_case && !around->has_stray_fact;
+    decision->is_safe_to_pay_again = is_free && decision->hold == NULL &&
+                                     around->pointer_hold == NULL && !around->has_case &&
+                                     !around->has_stray_fact;
     /* A hold that stands is kept: whoever set it knows when it may go. */
     if (!around->has_pointer || around->pointer_hold != NULL) decision->hold = NULL;
 }
 
-static struct settle_decision failed(const struct settle_facts *facts, const struct settle_rules *rules)
+static struct settle_decision failed(const struct settle_facts *facts,
+                                     const struct settle_rules *rules)
 {
     const struct settle_payment *payment = &facts->payment;
     const struct settle_attempt *attempt = &facts->attempt;
     if (!is_waiting(payment->status)) return note(facts);
     const char *reason = attempt->error_code;
-    if (reason == NULL) reason = attempt->decline == DECLINE_NONE ? "failed" : decline_class_name((int)attempt->decline);
+    if (reason == NULL)
+        reason =
+            attempt->decline == DECLINE_NONE ? "failed" : decline_class_name((int)attempt->decline);
     struct settle_decision decision = move(payment, PAYMENT_FAILED, "settled.failed", reason);
     decision.certainty = attempt->certainty;
     decision.reason = reason;
@@ -197,7 +210,8 @@ static struct settle_decision failed(const struct settle_facts *facts, const str
     return decision;
 }
 
-static struct settle_decision decide_attempt(const struct settle_facts *facts, const struct settle_rules *rules)
+static struct settle_decision decide_attempt(const struct settle_facts *facts,
+                                             const struct settle_rules *rules)
 {
     const struct settle_attempt *attempt = &facts->attempt;
     if (!attempt->exists) return missing("attempt_missing");
@@ -231,7 +245,8 @@ static struct settle_decision decide_no_route(const struct settle_facts *facts)
     decision.certainty = CERTAINTY_NO_SIDE_EFFECT;
     decision.reason = around->decision;
     decision.event = EVENT_PAYMENT_FAILED;
-    decision.is_safe_to_pay_again = around->pointer_hold == NULL && !around->has_case && !around->has_stray_fact;
+    decision.is_safe_to_pay_again =
+        around->pointer_hold == NULL && !around->has_case && !around->has_stray_fact;
     return decision;
 }
 

@@ -19,9 +19,10 @@ enum settle_action {
 
 /* What does not stand in the payment's own rows. */
 struct settle_rules {
-    const struct psp_capability *capability; /* of the attempt's account; NULL: no longer configured */
-    int64_t call_limit_us;                   /* a request handed over at send_by may run that long */
-    int64_t late_arrival_extra_s;            /* added to the capability's window */
+    const struct psp_capability
+        *capability;              /* of the attempt's account; NULL: no longer configured */
+    int64_t call_limit_us;        /* a request handed over at send_by may run that long */
+    int64_t late_arrival_extra_s; /* added to the capability's window */
 };
 
 struct settle_decision {
@@ -35,14 +36,14 @@ struct settle_decision {
     int announced;
     int64_t authorised_minor;
     int64_t captured_minor;
-    bool is_applied;           /* the attempt and its version are what was applied last */
+    bool is_applied; /* the attempt and its version are what was applied last */
     const char *history_event;
-    int event;                 /* enum event_type; 0: none is due */
-    const char *hold;          /* to be set on the target's pointer; NULL: leave it */
-    int64_t lift_hold_us;      /* when the late-arrival window has passed; 0: time does not lift it */
+    int event;            /* enum event_type; 0: none is due */
+    const char *hold;     /* to be set on the target's pointer; NULL: leave it */
+    int64_t lift_hold_us; /* when the late-arrival window has passed; 0: time does not lift it */
     bool is_safe_to_pay_again;
 
-    enum stray_kind stray;     /* SETTLE_STRAY */
+    enum stray_kind stray; /* SETTLE_STRAY */
 };
 
 /* kind: COMMAND_SETTLE or COMMAND_NO_ROUTE. */

@@ -8,8 +8,8 @@
 /* A stuck wait becomes a case at five times stuck_after (protocol I); a command gets as long. */
 enum { GIVE_UP_FACTOR = 5 };
 
-static enum status handle(struct stage *stage, void *self, struct stage_item *const *items, size_t count,
-                          struct arena *arena)
+static enum status handle(struct stage *stage, void *self, struct stage_item *const *items,
+                          size_t count, struct arena *arena)
 {
     const struct settle *settle = self;
     struct settle_news news;
@@ -28,7 +28,8 @@ static size_t list_accounts(const struct config *config, struct settle_account *
     size_t count = 0;
     for (size_t i = 0; i < config->account_count; i++) {
         const struct psp_ops *psp = psp_registry_find(config->accounts[i].psp);
-        if (psp != NULL) accounts[count++] = (struct settle_account){ config->accounts[i].id, &psp->capability };
+        if (psp != NULL)
+            accounts[count++] = (struct settle_account){ config->accounts[i].id, &psp->capability };
     }
     return count;
 }
@@ -39,7 +40,8 @@ int main(int argc, char **argv)
     int exit_code = 0;
     if (!stage_open(&stage, "settle", argc, argv, &exit_code)) return exit_code;
     const struct config_timers *timers = &stage.config.timers;
-    struct settle_account *accounts = memory_allocate((stage.config.account_count + 1) * sizeof *accounts);
+    struct settle_account *accounts =
+        memory_allocate((stage.config.account_count + 1) * sizeof *accounts);
     struct settle settle = {
         .store = stage.store,
         .actor = stage.actor,

@@ -8,16 +8,19 @@
 static const char *action_of_excerpt(const char *excerpt, struct arena *arena)
 {
     struct value document;
-    if (excerpt == NULL || value_read_json(span_of_text(excerpt), arena, &document, NULL) != STATUS_OK) return NULL;
+    if (excerpt == NULL ||
+        value_read_json(span_of_text(excerpt), arena, &document, NULL) != STATUS_OK)
+        return NULL;
     const struct value *action = value_find(&document, "next_action");
-    if (action == NULL || action->kind != VALUE_MAP || value_text(value_find(action, "type")) == NULL) {
+    if (action == NULL || action->kind != VALUE_MAP ||
+        value_text(value_find(action, "type")) == NULL) {
         return NULL;
     }
     return (const char *)value_write_json(action, arena).data;
 }
 
-const char *settle_next_action(const struct settle_facts *facts, const struct settle_decision *decision,
-                               struct arena *arena)
+const char *settle_next_action(const struct settle_facts *facts,
+                               const struct settle_decision *decision, struct arena *arena)
 {
     const bool is_waiting =
         decision->next_status == PAYMENT_AUTHORIZING || decision->next_status == PAYMENT_CANCELING;
@@ -26,8 +29,9 @@ const char *settle_next_action(const struct settle_facts *facts, const struct se
     return action != NULL ? action : facts->payment.next_action;
 }
 
-struct payment_event settle_event(const struct settle_facts *facts, const struct settle_decision *decision,
-                                  const char *next_action, struct arena *arena)
+struct payment_event settle_event(const struct settle_facts *facts,
+                                  const struct settle_decision *decision, const char *next_action,
+                                  struct arena *arena)
 {
     const struct settle_payment *payment = &facts->payment;
     const char *hold = decision->hold != NULL ? decision->hold : facts->around.pointer_hold;
@@ -43,9 +47,10 @@ struct payment_event settle_event(const struct settle_facts *facts, const struct
         .reason = decision->reason,
         .safe_to_pay_again = decision->is_safe_to_pay_again,
         .hold = hold,
-        .next_check_at_us = attempt_state_is_terminal(facts->attempt.status) ? 0 : facts->attempt.next_check_us,
+        .next_check_at_us =
+            attempt_state_is_terminal(facts->attempt.status) ? 0 : facts->attempt.next_check_us,
         .version = payment->version + 1,
     };
-    return payment_event_make((enum event_type)decision->event, payment->merchant, &view, payment->traceparent,
-                              facts->around.now_us, arena);
+    return payment_event_make((enum event_type)decision->event, payment->merchant, &view,
+                              payment->traceparent, facts->around.now_us, arena);
 }
