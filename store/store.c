@@ -64,13 +64,16 @@ struct store *store_create(const struct store_options *options)
     store->statement_timeout_ms = options->statement_timeout_ms;
     store->backoff_us = RECONNECT_US_MIN;
     /* Sequential scans and merge joins are off because plans are cached on small tables and kept
-     * when these have grown (research: trap 1); a statement that needs one says so itself. */
+     * when these have grown (research: trap 1). A reader wants exactly those. */
+    const char *plans = options->is_reader
+                            ? " -c default_transaction_read_only=on -c work_mem=128MB"
+                            : " -c enable_seqscan=off -c enable_mergejoin=off"
+                              " -c plan_cache_mode=force_generic_plan";
     (void)snprintf(store->settings, sizeof store->settings,
                    "-c search_path=oncepay,pg_catalog -c statement_timeout=%d -c lock_timeout=%d"
-                   " -c idle_in_transaction_session_timeout=15000 -c enable_seqscan=off"
-                   " -c enable_mergejoin=off -c jit=off -c plan_cache_mode=force_generic_plan"
-                   " -c timezone=UTC -c client_min_messages=warning",
-                   options->statement_timeout_ms, options->lock_timeout_ms);
+                   " -c idle_in_transaction_session_timeout=15000 -c jit=off -c timezone=UTC"
+                   " -c client_min_messages=warning%s",
+                   options->statement_timeout_ms, options->lock_timeout_ms, plans);
     return store;
 }
 

@@ -23,6 +23,8 @@ struct store_options {
     const char *application; /* shown in pg_stat_activity: "oncepay-create/1" */
     int statement_timeout_ms;
     int lock_timeout_ms;
+    /* Reads whole tables and writes nothing (oncepay verify): transactions are READ ONLY, plans may scan. */
+    bool is_reader;
 };
 
 /* What went wrong last. Texts hold no row values. */

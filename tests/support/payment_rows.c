@@ -36,7 +36,8 @@ struct payment_id payment_rows_pay(const char *url, const char *out_trade_no, co
 {
     char sql[SQL_SIZE];
     char text[128];
-    (void)snprintf(sql, sizeof sql, "SELECT test.pay('%s', %s)", out_trade_no, quoted(target, text));
+    (void)snprintf(sql, sizeof sql, "SELECT test.pay('%s', %s)", out_trade_no,
+                   quoted(target, text));
     return (struct payment_id){ ask_id(url, sql) };
 }
 
@@ -44,7 +45,8 @@ void payment_rows_move(const char *url, struct payment_id payment, enum payment_
 {
     char sql[SQL_SIZE];
     char id[UUID_TEXT_SIZE];
-    (void)snprintf(sql, sizeof sql, "SELECT test.move_payment('%s', %d)", uuid_format(payment.uuid, id), (int)to);
+    (void)snprintf(sql, sizeof sql, "SELECT test.move_payment('%s', %d)",
+                   uuid_format(payment.uuid, id), (int)to);
     pg_fixture_run(url, sql);
 }
 
@@ -60,19 +62,21 @@ void payment_rows_send(const char *url, struct attempt_id attempt, int seconds)
 {
     char sql[SQL_SIZE];
     char id[UUID_TEXT_SIZE];
-    (void)snprintf(sql, sizeof sql, "SELECT test.send('%s', '%d seconds')", uuid_format(attempt.uuid, id), seconds);
+    (void)snprintf(sql, sizeof sql, "SELECT test.send('%s', '%d seconds')",
+                   uuid_format(attempt.uuid, id), seconds);
     pg_fixture_run(url, sql);
 }
 
-struct evidence_id payment_rows_news(const char *url, struct attempt_id attempt, const struct attempt_news *news)
+struct evidence_id payment_rows_news(const char *url, struct attempt_id attempt,
+                                     const struct attempt_news *news)
 {
     char sql[SQL_SIZE];
     char id[UUID_TEXT_SIZE];
     char error[128];
     char object[128];
-    (void)snprintf(sql, sizeof sql, "SELECT test.news('%s', %d, %d, %s, %d, %s)", uuid_format(attempt.uuid, id),
-                   (int)news->to, (int)news->source, quoted(news->error_code, error), news->closure,
-                   quoted(news->object, object));
+    (void)snprintf(sql, sizeof sql, "SELECT test.news('%s', %d, %d, %s, %d, %s)",
+                   uuid_format(attempt.uuid, id), (int)news->to, (int)news->source,
+                   quoted(news->error_code, error), news->closure, quoted(news->object, object));
     return (struct evidence_id){ ask_id(url, sql) };
 }
 

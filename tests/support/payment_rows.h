@@ -6,6 +6,7 @@
 #ifndef ONCEPAY_TESTS_SUPPORT_PAYMENT_ROWS_H
 #define ONCEPAY_TESTS_SUPPORT_PAYMENT_ROWS_H
 
+#include "pipeline/case.h"
 #include "pipeline/psp.h"
 #include "tests/support/pg_fixture.h"
 
@@ -29,7 +30,8 @@ struct attempt_news {
     const char *object;     /* NULL: none */
 };
 /* Evidence that proves it, and the transition. */
-struct evidence_id payment_rows_news(const char *url, struct attempt_id attempt, const struct attempt_news *news);
+struct evidence_id payment_rows_news(const char *url, struct attempt_id attempt,
+                                     const struct attempt_news *news);
 
 /* "SELECT … WHERE id = $id": every $id is replaced by the id's text in quotes. */
 int64_t payment_rows_number(const char *url, const char *sql, struct uuid id);
