@@ -3,8 +3,9 @@
 
 #include "pipeline/subject.h"
 
-struct payment_event payment_event_make(enum event_type type, const char *merchant, const struct payment_view *view,
-                                        const char *traceparent, int64_t time_us, struct arena *arena)
+struct payment_event payment_event_make(enum event_type type, const char *merchant,
+                                        const struct payment_view *view, const char *traceparent,
+                                        int64_t time_us, struct arena *arena)
 {
     char payment[UUID_TEXT_SIZE];
     char subject[SUBJECT_SIZE];
@@ -23,6 +24,7 @@ struct payment_event payment_event_make(enum event_type type, const char *mercha
     event_headers_make(&event, arena, &headers);
     out.headers = event_headers_encode(&headers, arena);
     out.body = answer_event_body(view, CONTENT_MSGPACK, arena);
-    out.subject = arena_format(arena, "%s", subject_event(merchant, event_type_name((int)type), subject));
+    out.subject =
+        arena_format(arena, "%s", subject_event(merchant, event_type_name((int)type), subject));
     return out;
 }

@@ -1,4 +1,4 @@
-/* store/settle_store.c: see settle_store.h. Column numbers are those of settle_read.sql's header. */
+/* store/settle_store.c: see settle_store.h. Column numbers are those of settle_read.sql. */
 #include "store/settle_store.h"
 
 #include "pipeline/case.h"
@@ -20,12 +20,14 @@ static const char *text_of(const struct row *row, int column)
 
 static int32_t int_of(const struct row *row, int column)
 {
-    return result_is_null(row->result, row->at, column) ? 0 : result_int(row->result, row->at, column);
+    return result_is_null(row->result, row->at, column) ? 0
+                                                        : result_int(row->result, row->at, column);
 }
 
 static int64_t int8_of(const struct row *row, int column)
 {
-    return result_is_null(row->result, row->at, column) ? 0 : result_int8(row->result, row->at, column);
+    return result_is_null(row->result, row->at, column) ? 0
+                                                        : result_int8(row->result, row->at, column);
 }
 
 static bool bool_of(const struct row *row, int column)
@@ -34,7 +36,8 @@ static bool bool_of(const struct row *row, int column)
 }
 
 /* False if either part is NULL. */
-static bool money_of(const struct row *row, int amount_column, int currency_column, struct money *out)
+static bool money_of(const struct row *row, int amount_column, int currency_column,
+                     struct money *out)
 {
     const char *code = result_text(row->result, row->at, currency_column);
     if (code == NULL || result_is_null(row->result, row->at, amount_column)) return false;
@@ -106,8 +109,8 @@ static void read_around(const struct row *row, struct settle_around *out)
     out->now_us = result_time_us(row->result, row->at, 50);
 }
 
-enum status settle_read(struct store *store, const struct command *const *commands, size_t count, struct arena *arena,
-                        struct settle_facts *out_facts)
+enum status settle_read(struct store *store, const struct command *const *commands, size_t count,
+                        struct arena *arena, struct settle_facts *out_facts)
 {
     struct sql_call call;
     sql_call_begin(&call, STMT_SETTLE_READ, arena);
@@ -154,8 +157,8 @@ static bool has_pointer_work(const struct settle_move *move)
 }
 
 /* False if no move touches its pointer. */
-static bool make_hold_call(struct sql_call *call, const struct settle_move *const *sorted, size_t count,
-                           struct arena *arena)
+static bool make_hold_call(struct sql_call *call, const struct settle_move *const *sorted,
+                           size_t count, struct arena *arena)
 {
     sql_call_begin(call, STMT_SETTLE_HOLD, arena);
     struct sql_array *payments = sql_bind_array(call, SQL_UUID);
@@ -178,16 +181,14 @@ static bool make_hold_call(struct sql_call *call, const struct settle_move *cons
 
 /* The columns of settle_move.sql, in its order. */
 struct move_columns {
-    struct sql_array *payments, *versions, *from, *to, *certainties, *reasons, *announced, *authorised, *captured,
-        *next_actions, *applied_attempts, *applied_versions, *events, *whys, *evidence, *must_move, *outbox, *subjects,
-        *bodies, *headers;
+    struct sql_array *payments, *versions, *from, *to, *certainties, *reasons, *announced,
+        *authorised, *captured, *next_actions, *applied_attempts, *applied_versions, *events, *whys,
+        *evidence, *must_move, *outbox, *subjects, *bodies, *headers;
 };
 
 static void bind_columns(struct sql_call *call, struct move_columns *out)
 {
-    *out = (struct move_columns){
-        .payments = sql_bind_array(call, SQL_UUID),
-    };
+    out->payments = sql_bind_array(call, SQL_UUID);
     out->versions = sql_bind_array(call, SQL_INT4);
     out->from = sql_bind_array(call, SQL_INT2);
     out->to = sql_bind_array(call, SQL_INT2);
@@ -211,14 +212,9 @@ static void bind_columns(struct sql_call *call, struct move_columns *out)
 
 static void push_event(const struct move_columns *columns, const struct payment_event *event)
 {
-    if (event == NULL) {
-        sql_push_null(columns->outbox);
-        sql_push_null(columns->subjects);
-        sql_push_null(columns->bodies);
-        sql_push_null(columns->headers);
-        return;
-    }
-    sql_push_uuid(columns->outbox, event->id.uuid);
+    static const struct payment_event NONE = { 0 };
+    if (event == NULL) event = &NONE;
+    sql_push_uuid_or_null(columns->outbox, event->id.uuid);
     sql_push_text(columns->subjects, event->subject);
     sql_push_bytea(columns->bodies, event->body);
     sql_push_text(columns->headers, event->headers);
@@ -245,8 +241,8 @@ static void push_move(const struct move_columns *columns, const struct settle_mo
     push_event(columns, move->event);
 }
 
-static void make_move_call(struct sql_call *call, const struct settle_move *const *sorted, size_t count,
-                           const char *actor, struct arena *arena)
+static void make_move_call(struct sql_call *call, const struct settle_move *const *sorted,
+                           size_t count, const char *actor, struct arena *arena)
 {
     struct move_columns columns;
     sql_call_begin(call, STMT_SETTLE_MOVE, arena);
@@ -269,14 +265,15 @@ static void read_moved(const struct store_result *result, const struct settle_mo
     for (size_t row = 0; row < result_rows(result); row++) {
         if (result_is_null(result, row, 0)) continue; /* nothing moved */
         const struct uuid id = result_uuid(result, row, 0);
-        const struct settle_move *const *found = bsearch(&id, sorted, count, sizeof *sorted, compare_id_with_move);
+        const struct settle_move *const *found =
+            bsearch(&id, sorted, count, sizeof *sorted, compare_id_with_move);
         INVARIANT(found != NULL);
         out_moved[*found - moves] = true;
     }
 }
 
-enum status settle_write(struct store *store, const struct settle_move *moves, size_t count, const char *actor,
-                         struct arena *arena, bool *out_moved)
+enum status settle_write(struct store *store, const struct settle_move *moves, size_t count,
+                         const char *actor, struct arena *arena, bool *out_moved)
 {
     const struct settle_move **sorted = arena_allocate(arena, count * sizeof *sorted);
     for (size_t i = 0; i < count; i++) sorted[i] = &moves[i];

@@ -57,18 +57,18 @@ struct settle_attempt {
     const char *provider_object; /* NULL when no fact has given one */
     struct money amount;
     bool handed_out;
-    struct evidence_id evidence;  /* what proves an end; nil before there is one */
-    int evidence_source;          /* enum evidence_source of it; 0: none */
+    struct evidence_id evidence; /* what proves an end; nil before there is one */
+    int evidence_source;         /* enum evidence_source of it; 0: none */
     bool has_evidence_amount;
     struct money evidence_amount; /* what that evidence says was paid */
-    const char *last_excerpt;     /* of the newest parsed answer of an attempt that was handed out; else NULL */
-    bool is_cited;                /* the payment's history cites its end: applied before */
-    int64_t next_check_us;        /* when its recovery task is due; 0: none */
-    /* Its creates and replays: how many are closed neither by an answer nor by proof of no effect; does one
-     * of them have a known outcome; when did the last one have to be handed over at the latest. */
+    /* Of the newest parsed answer, if something was handed out to the customer; else NULL. */
+    const char *last_excerpt;
+    bool is_cited;         /* the payment's history cites its end: applied before */
+    int64_t next_check_us; /* when its recovery task is due; 0: none */
+    /* Of its creates and replays: closed neither by an answer nor by proof of no effect. */
     int64_t open_requests;
-    bool has_known_answer;
-    int64_t last_send_by_us;
+    bool has_known_answer;   /* one of them was answered, and the outcome is known */
+    int64_t last_send_by_us; /* when the last one had to be handed over; 0: none was sent */
 };
 
 /* What stands around the payment. */
@@ -78,7 +78,7 @@ struct settle_around {
     const char *pointer_hold;
     bool has_stray_fact;  /* one whose case is not closed */
     bool has_case;        /* any open case of the payment */
-    bool has_grave_case;  /* one that questions what is proven: mismatch, stray fact, conflict, unrecorded send */
+    bool has_grave_case;  /* one that questions what is proven (B5, D, unrecorded send) */
     const char *decision; /* COMMAND_NO_ROUTE: why there was no route; NULL: no such decision */
     int64_t now_us;       /* the database's clock */
 };
@@ -89,38 +89,38 @@ struct settle_facts {
     struct settle_around around;
 };
 
-/* Reads what the commands are about; out_facts in their order, everything in the arena. At most one per payment. */
-enum status settle_read(struct store *store, const struct command *const *commands, size_t count, struct arena *arena,
-                        struct settle_facts *out_facts) MUST_CHECK;
+/* Reads what the commands are about: out_facts in their order, all text in the arena. */
+enum status settle_read(struct store *store, const struct command *const *commands, size_t count,
+                        struct arena *arena, struct settle_facts *out_facts) MUST_CHECK;
 
 /* A payment's transition, by the version that was read. */
 struct settle_move {
     const struct settle_payment *payment;
     enum payment_state next_status;
     enum certainty certainty;
-    const char *reason;      /* NULL: none */
+    const char *reason; /* NULL: none */
     int announced;
     int64_t authorised_minor;
     int64_t captured_minor;
-    const char *next_action; /* JSON map or NULL */
+    const char *next_action;           /* JSON map or NULL */
     struct attempt_id applied_attempt; /* nil: as before */
     int32_t applied_version;
-    const char *history_event;   /* "settled.succeeded" */
+    const char *history_event; /* "settled.succeeded" */
     const char *why;
-    struct evidence_id evidence; /* nil: none */
+    struct evidence_id evidence;       /* nil: none */
     const struct payment_event *event; /* NULL: none is due */
     /* Of a payment that ends without freeing its target: */
-    const char *hold;          /* NULL: the pointer stays as it is */
+    const char *hold; /* NULL: the pointer stays as it is */
     const struct settle_around *around;
-    struct uuid timer;         /* nil: no timer */
+    struct uuid timer; /* nil: no timer */
     int64_t timer_due_us;
 };
 
 /*
  * One transaction. out_moved[i] is false where the payment had moved meanwhile: nothing of that
- * move is written. STATUS_LOST_RACE, and nothing at all written, if that befalls a move with a hold.
+ * move is written. STATUS_LOST_RACE and nothing at all if that befalls a move with a hold.
  */
-enum status settle_write(struct store *store, const struct settle_move *moves, size_t count, const char *actor,
-                         struct arena *arena, bool *out_moved) MUST_CHECK;
+enum status settle_write(struct store *store, const struct settle_move *moves, size_t count,
+                         const char *actor, struct arena *arena, bool *out_moved) MUST_CHECK;
 
 #endif

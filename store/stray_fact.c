@@ -14,7 +14,8 @@ enum { WRITE_TRIES_MAX = 5 };
 
 /* Reading ------------------------------------------------------------------------------------ */
 
-void stray_fact_load_call(struct sql_call *call, struct arena *arena, const struct stray_fact_input *input)
+void stray_fact_load_call(struct sql_call *call, struct arena *arena,
+                          const struct stray_fact_input *input)
 {
     sql_call_begin(call, STMT_STRAY_LOAD, arena);
     sql_bind_uuid(call, input->payment.uuid);
@@ -51,7 +52,8 @@ static bool holds_money(enum payment_state state)
     UNREACHABLE("payment state out of range");
 }
 
-static void read_view(const struct store_result *result, struct arena *arena, struct payment_view *out)
+static void read_view(const struct store_result *result, struct arena *arena,
+                      struct payment_view *out)
 {
     *out = (struct payment_view){
         .out_trade_no = copy_text(result, 1, arena),
@@ -70,7 +72,8 @@ static void read_view(const struct store_result *result, struct arena *arena, st
     INVARIANT(currency_parse(currency, &out->amount.currency));
 }
 
-void stray_fact_load_read(const struct store_result *result, struct arena *arena, struct stray_fact_rows *out_rows)
+void stray_fact_load_read(const struct store_result *result, struct arena *arena,
+                          struct stray_fact_rows *out_rows)
 {
     *out_rows = (struct stray_fact_rows){ 0 };
     const size_t count = result_rows(result);
@@ -82,7 +85,8 @@ void stray_fact_load_read(const struct store_result *result, struct arena *arena
     read_view(result, arena, &out_rows->view);
     out_rows->traceparent = copy_text(result, 13, arena);
     out_rows->pointer_payment.uuid = result_uuid(result, 0, 14);
-    if (!uuid_is_nil(out_rows->pointer_payment.uuid)) out_rows->pointer_version = result_int(result, 0, 15);
+    if (!uuid_is_nil(out_rows->pointer_payment.uuid))
+        out_rows->pointer_version = result_int(result, 0, 15);
     out_rows->other_holds_money = result_bool(result, 0, 17) || holds_money(out_rows->view.status);
     out_rows->is_known = result_bool(result, 0, 18);
     out_rows->is_case_closed = result_bool(result, 0, 19);
@@ -97,7 +101,8 @@ void stray_fact_load_read(const struct store_result *result, struct arena *arena
 
 /* Writing ------------------------------------------------------------------------------------ */
 
-static enum stray_kind final_kind(const struct stray_fact_input *input, const struct stray_fact_rows *rows)
+static enum stray_kind final_kind(const struct stray_fact_input *input,
+                                  const struct stray_fact_rows *rows)
 {
     const bool is_late = input->kind == STRAY_LATE_SUCCESS;
     return is_late && rows->other_holds_money ? STRAY_SECOND_SUCCESS : input->kind;
@@ -122,7 +127,8 @@ static enum event_type event_of(enum stray_kind kind)
     UNREACHABLE("stray kind out of range");
 }
 
-static void make_hold_call(const struct stray_fact_rows *rows, struct arena *arena, struct sql_call *call)
+static void make_hold_call(const struct stray_fact_rows *rows, struct arena *arena,
+                           struct sql_call *call)
 {
     sql_call_begin(call, STMT_STRAY_HOLD, arena);
     sql_bind_text(call, rows->merchant);
@@ -132,8 +138,9 @@ static void make_hold_call(const struct stray_fact_rows *rows, struct arena *are
     sql_bind_int4(call, rows->pointer_version);
 }
 
-static void bind_event(struct sql_call *call, const struct stray_fact_input *input, const struct stray_fact_rows *rows,
-                       enum event_type type, struct arena *arena)
+static void bind_event(struct sql_call *call, const struct stray_fact_input *input,
+                       const struct stray_fact_rows *rows, enum event_type type,
+                       struct arena *arena)
 {
     struct payment_view view = rows->view;
     view.payment = input->payment;
@@ -148,8 +155,9 @@ static void bind_event(struct sql_call *call, const struct stray_fact_input *inp
     sql_bind_text(call, event.headers);
 }
 
-static void make_write_call(const struct stray_fact_input *input, const struct stray_fact_rows *rows,
-                            const struct stray_fact_plan *plan, struct arena *arena, struct sql_call *call)
+static void make_write_call(const struct stray_fact_input *input,
+                            const struct stray_fact_rows *rows, const struct stray_fact_plan *plan,
+                            struct arena *arena, struct sql_call *call)
 {
     const char *kind = stray_kind_name((int)plan->kind);
     sql_call_begin(call, STMT_STRAY_WRITE, arena);
@@ -195,7 +203,8 @@ static void plan_ends(const struct stray_fact_rows *rows, struct stray_fact_plan
 }
 
 static void make_case_call(const struct stray_fact_input *input, const struct stray_fact_rows *rows,
-                           const struct stray_fact_plan *plan, struct arena *arena, struct sql_call *call)
+                           const struct stray_fact_plan *plan, struct arena *arena,
+                           struct sql_call *call)
 {
     const char *reason = stray_kind_name((int)plan->kind);
     if (rows->is_case_closed) {
@@ -217,8 +226,9 @@ static void make_case_call(const struct stray_fact_input *input, const struct st
     case_open_call(call, arena, &opening, 1, rows->now_us);
 }
 
-void stray_fact_calls(const struct stray_fact_input *input, const struct stray_fact_rows *rows, struct arena *arena,
-                      struct sql_call out_calls[STRAY_FACT_CALLS_MAX], struct stray_fact_plan *out_plan)
+void stray_fact_calls(const struct stray_fact_input *input, const struct stray_fact_rows *rows,
+                      struct arena *arena, struct sql_call out_calls[STRAY_FACT_CALLS_MAX],
+                      struct stray_fact_plan *out_plan)
 {
     struct stray_fact_plan plan = { .kind = final_kind(input, rows) };
     plan.event = event_of(plan.kind);
@@ -229,7 +239,8 @@ void stray_fact_calls(const struct stray_fact_input *input, const struct stray_f
                             input->channel_account);
     }
     if (plan.is_new) {
-        const bool is_held = rows->view.hold != NULL && strcmp(rows->view.hold, HOLD_STRAY_FACT) == 0;
+        const bool is_held =
+            rows->view.hold != NULL && strcmp(rows->view.hold, HOLD_STRAY_FACT) == 0;
         if (!uuid_is_nil(rows->pointer_payment.uuid) && !is_held) {
             make_hold_call(rows, arena, &out_calls[plan.call_count++]);
         }
@@ -239,7 +250,8 @@ void stray_fact_calls(const struct stray_fact_input *input, const struct stray_f
     plan.local_end_call = SIZE_MAX;
     if (plan.end_count > 0) {
         plan.local_end_call = plan.call_count;
-        local_end_call(&out_calls[plan.call_count++], arena, plan.ends, plan.end_count, input->actor);
+        local_end_call(&out_calls[plan.call_count++], arena, plan.ends, plan.end_count,
+                       input->actor);
     }
     if (plan.is_new) make_case_call(input, rows, &plan, arena, &out_calls[plan.call_count++]);
     if (plan.local_end_call == SIZE_MAX) plan.local_end_call = plan.call_count;
@@ -247,7 +259,8 @@ void stray_fact_calls(const struct stray_fact_input *input, const struct stray_f
 }
 
 size_t stray_fact_commands(const struct stray_fact_plan *plan, const struct store_result *results,
-                           struct arena *arena, struct command out_commands[STRAY_FACT_ATTEMPTS_MAX])
+                           struct arena *arena,
+                           struct command out_commands[STRAY_FACT_ATTEMPTS_MAX])
 {
     if (plan->local_end_call == plan->call_count) return 0;
     struct local_end_row *rows = NULL;
@@ -269,8 +282,8 @@ size_t stray_fact_commands(const struct stray_fact_plan *plan, const struct stor
     return commands;
 }
 
-static enum status write_once(struct store *store, const struct stray_fact_input *input, struct arena *arena,
-                              struct stray_fact_outcome *out)
+static enum status write_once(struct store *store, const struct stray_fact_input *input,
+                              struct arena *arena, struct stray_fact_outcome *out)
 {
     struct sql_call load;
     struct store_result loaded = { 0 };
@@ -293,8 +306,8 @@ static enum status write_once(struct store *store, const struct stray_fact_input
     return STATUS_OK;
 }
 
-enum status stray_fact_write(struct store *store, const struct stray_fact_input *input, struct arena *arena,
-                             struct stray_fact_outcome *out_outcome)
+enum status stray_fact_write(struct store *store, const struct stray_fact_input *input,
+                             struct arena *arena, struct stray_fact_outcome *out_outcome)
 {
     enum status status = STATUS_LOST_RACE;
     for (int i = 0; i < WRITE_TRIES_MAX && status == STATUS_LOST_RACE; i++) {
@@ -305,9 +318,10 @@ enum status stray_fact_write(struct store *store, const struct stray_fact_input 
     return status;
 }
 
-size_t evidence_conflict_calls(const struct attempt_outcome *observed, const char *merchant, const char *account,
-                               struct case_id case_id, struct outbox_id case_event, const char *actor,
-                               int64_t now_us, struct arena *arena,
+size_t evidence_conflict_calls(const struct attempt_outcome *observed, const char *merchant,
+                               const char *account, struct case_id case_id,
+                               struct outbox_id case_event, const char *actor, int64_t now_us,
+                               struct arena *arena,
                                struct sql_call out_calls[EVIDENCE_CONFLICT_CALLS_MAX])
 {
     INVARIANT(!observed->verdict.changes);

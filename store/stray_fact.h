@@ -18,8 +18,10 @@
 #include "store/store.h"
 
 enum {
-    STRAY_FACT_CALLS_MAX = 5,    /* of STORE_CALLS_MAX: the caller's own may follow in the same transaction */
-    STRAY_FACT_ATTEMPTS_MAX = 4, /* unsent attempts of a target: one per payment that can have one */
+    STRAY_FACT_CALLS_MAX =
+        5, /* of STORE_CALLS_MAX: the caller's own may follow in the same transaction */
+    STRAY_FACT_ATTEMPTS_MAX =
+        4, /* unsent attempts of a target: one per payment that can have one */
     EVIDENCE_CONFLICT_CALLS_MAX = 2,
 };
 
@@ -28,7 +30,7 @@ struct stray_fact_input {
     struct uuid id;
     struct case_id case_id;
     struct outbox_id case_event;
-    /* A late success is stored as a second success when something else of the target holds money. */
+    /* A late success becomes a second success when something else of the target holds money. */
     enum stray_kind kind;
     struct payment_id payment;
     struct attempt_id attempt;
@@ -37,7 +39,7 @@ struct stray_fact_input {
     bool has_amount;
     struct money amount;
     struct evidence_id evidence;
-    /* The observation, if its evidence row is not stored yet; its verdict must not change the attempt. */
+    /* The observation, if its evidence is not stored yet; its verdict changes nothing. */
     const struct attempt_outcome *observed;
     /* Settle: this version of the attempt counts as applied to the payment. 0: not. */
     int32_t applied_version;
@@ -74,19 +76,23 @@ struct stray_fact_plan {
     size_t end_count;
 };
 
-void stray_fact_load_call(struct sql_call *call, struct arena *arena, const struct stray_fact_input *input);
-void stray_fact_load_read(const struct store_result *result, struct arena *arena, struct stray_fact_rows *out_rows);
+void stray_fact_load_call(struct sql_call *call, struct arena *arena,
+                          const struct stray_fact_input *input);
+void stray_fact_load_read(const struct store_result *result, struct arena *arena,
+                          struct stray_fact_rows *out_rows);
 
 /* plan.call_count may be 0: then there is nothing to send. */
-void stray_fact_calls(const struct stray_fact_input *input, const struct stray_fact_rows *rows, struct arena *arena,
-                      struct sql_call out_calls[STRAY_FACT_CALLS_MAX], struct stray_fact_plan *out_plan);
+void stray_fact_calls(const struct stray_fact_input *input, const struct stray_fact_rows *rows,
+                      struct arena *arena, struct sql_call out_calls[STRAY_FACT_CALLS_MAX],
+                      struct stray_fact_plan *out_plan);
 
 /*
  * After the commit: the settle commands of the attempts that were failed, to be announced on their
  * payments' subject_settle. results: of the calls, in their order.
  */
 size_t stray_fact_commands(const struct stray_fact_plan *plan, const struct store_result *results,
-                           struct arena *arena, struct command out_commands[STRAY_FACT_ATTEMPTS_MAX]);
+                           struct arena *arena,
+                           struct command out_commands[STRAY_FACT_ATTEMPTS_MAX]);
 
 struct stray_fact_outcome {
     bool is_new;
@@ -96,17 +102,19 @@ struct stray_fact_outcome {
 };
 
 /* All of it, blocking. STATUS_NOT_FOUND: no such payment. */
-enum status stray_fact_write(struct store *store, const struct stray_fact_input *input, struct arena *arena,
+enum status stray_fact_write(struct store *store, const struct stray_fact_input *input,
+                             struct arena *arena,
                              struct stray_fact_outcome *out_outcome) MUST_CHECK;
 
 /*
  * A failure after a success is no stray fact: its evidence, and a case (protocol D). One
- * transaction; returns the number of calls. The second call's rows are the ids of new cases: if there
+ * transaction; returns the number of calls. The last call's rows are the ids of new cases: if there
  * is one, one retrieve of the object is due.
  */
-size_t evidence_conflict_calls(const struct attempt_outcome *observed, const char *merchant, const char *account,
-                               struct case_id case_id, struct outbox_id case_event, const char *actor,
-                               int64_t now_us, struct arena *arena,
+size_t evidence_conflict_calls(const struct attempt_outcome *observed, const char *merchant,
+                               const char *account, struct case_id case_id,
+                               struct outbox_id case_event, const char *actor, int64_t now_us,
+                               struct arena *arena,
                                struct sql_call out_calls[EVIDENCE_CONFLICT_CALLS_MAX]);
 
 #endif

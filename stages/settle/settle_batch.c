@@ -29,7 +29,7 @@ static const struct psp_capability *capability_of(const struct settle *settle, c
     return NULL;
 }
 
-/* Deciding --------------------------------------------------------------------------------------- */
+/* Deciding ------------------------------------------------------------------------------------ */
 
 static void dispose_missing(const struct settle *settle, struct docket *docket)
 {
@@ -96,7 +96,7 @@ static enum status hear(const struct settle *settle, struct docket *const *open,
     return STATUS_OK;
 }
 
-/* Writing ---------------------------------------------------------------------------------------- */
+/* Writing ------------------------------------------------------------------------------------- */
 
 static void make_move(const struct docket *docket, struct arena *arena, struct settle_move *out)
 {

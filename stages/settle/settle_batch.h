@@ -25,14 +25,18 @@ struct settle {
     int64_t give_up_after_us; /* a command whose rows are not there is handed back that long */
 };
 
-/* What was committed and wants to be told. Commands are those of attempts that a stray fact ended. */
+/* What was committed and wants to be told. */
 struct settle_news {
     bool has_events;
-    struct command *commands; /* in the arena; each goes to its payment's subject_settle */
+    /* Of attempts that a stray fact ended, in the arena; each goes to its payment's subject_settle. */
+    struct command *commands;
     size_t command_count;
 };
 
-/* Sets every item's disposal. Anything but STATUS_OK: decide them all again; what was committed stays committed. */
+/*
+ * Sets every item's disposal. Anything but STATUS_OK: decide them all again; what was committed
+ * stays committed.
+ */
 enum status settle_batch_run(const struct settle *settle, struct stage_item *const *items,
                              size_t count, struct arena *arena,
                              struct settle_news *out_news) MUST_CHECK;

@@ -57,7 +57,7 @@ static struct settle_decision note(const struct settle_facts *facts)
     return move(&facts->payment, facts->payment.status, "settled.noted", "payment_is_past_this");
 }
 
-/* Open news: PROCESSING and UNKNOWN -------------------------------------------------------------- */
+/* Open news: PROCESSING and UNKNOWN ----------------------------------------------------------- */
 
 static bool is_mismatch(const char *code)
 {
@@ -106,7 +106,7 @@ static struct settle_decision unknown(const struct settle_facts *facts)
     return decision;
 }
 
-/* Ends ------------------------------------------------------------------------------------------- */
+/* Ends ---------------------------------------------------------------------------------------- */
 
 static struct settle_decision stray(const struct settle_payment *payment)
 {
@@ -154,7 +154,7 @@ static bool is_target_free(const struct settle_facts *facts,
         .provider_object = attempt->provider_object,
         .prior = attempt->open_requests > 0 && !is_answered,
         .handed_out = attempt->handed_out,
-        .key_consumed = attempt->has_known_answer,
+        .key_consumed = is_answered, /* by a failure only where failures are kept */
         .last_request_end_us = last_request_end_us,
         .now_us = facts->around.now_us,
     };

@@ -1,4 +1,4 @@
-/* stages/settle/settle_main.c: oncepay-settle: eats pay.settle.>, writes ends to payments (design §1). */
+/* stages/settle/settle_main.c: oncepay-settle: eats pay.settle.>, ends payments (design §1). */
 #include "pipeline/clock.h"
 #include "pipeline/subject.h"
 #include "stages/psp_registry.h"
