@@ -123,7 +123,10 @@ static json_t *make_summary(const struct feed_book *book, const struct feed_wire
     json_object_set_new(summary, "succeeded", count_of(book->ends[FEED_END_SUCCEEDED]));
     json_object_set_new(summary, "failed", count_of(book->ends[FEED_END_FAILED]));
     json_object_set_new(summary, "canceled", count_of(book->ends[FEED_END_CANCELED]));
-    json_object_set_new(summary, "final_unseen", count_of(book->accepted - book->final_accepted));
+    json_object_set_new(summary, "final_unseen",
+                        book->options->until_answered
+                            ? json_null()
+                            : count_of(book->accepted - book->final_accepted));
     json_object_set_new(summary, "alarms", count_of(wire->alarms));
     json_object_set_new(summary, "unreadable", count_of(wire->unreadable));
     json_object_set_new(summary, "seconds", json_real((double)elapsed_us / 1e6));
