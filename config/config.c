@@ -32,8 +32,8 @@ static enum status load_secret(struct config *config, const char *path, size_t l
     return STATUS_OK;
 }
 
-static enum status load_secret_text(struct config *config, const char *path,
-                                    const char **out_text, struct config_error *out_error)
+static enum status load_secret_text(struct config *config, const char *path, const char **out_text,
+                                    struct config_error *out_error)
 {
     struct span secret;
     TRY(load_secret(config, path, 1, &secret, out_error));
@@ -82,8 +82,7 @@ static enum status load(struct config *config, struct config_error *out_error)
     return load_secrets(config, out_error);
 }
 
-enum status config_load(const char *path, struct config *out_config,
-                        struct config_error *out_error)
+enum status config_load(const char *path, struct config *out_config, struct config_error *out_error)
 {
     if (path == NULL) path = getenv("ONCEPAY_CONFIG");
     if (path == NULL || path[0] == '\0') path = "config/oncepay.yaml";

@@ -91,9 +91,10 @@ struct config_account {
 };
 
 struct config_stage {
-    int64_t batch_max;    /* messages or rows decided in one transaction */
-    int64_t queue_max;    /* messages that may wait in the process */
-    int64_t retry_ms_min; /* waits when infrastructure is away: doubled from min to max, with jitter */
+    int64_t batch_max; /* messages or rows decided in one transaction */
+    int64_t queue_max; /* messages that may wait in the process */
+    int64_t
+        retry_ms_min; /* waits when infrastructure is away: doubled from min to max, with jitter */
     int64_t retry_ms_max;
 };
 
@@ -107,7 +108,7 @@ struct config_stages {
 
 struct config_relay {
     int64_t poll_ms;
-    int64_t command_lag_ms;       /* besides postgres.statement_timeout_ms (protocol H1) */
+    int64_t command_lag_ms; /* besides postgres.statement_timeout_ms (protocol H1) */
     int64_t batch_max;
     int64_t events_in_flight_max;
     int64_t republish_per_s_max;
@@ -136,15 +137,15 @@ struct config_streams {
 
 /* The times of the protocol. */
 struct config_timers {
-    int64_t start_by_s;           /* C8 */
-    int64_t replay_until_s;       /* C5 */
-    int64_t send_by_ms;           /* C2: fence to hand-over */
-    int64_t call_limit_ms;        /* C2: one PSP call, from hand-over to answer */
+    int64_t start_by_s;     /* C8 */
+    int64_t replay_until_s; /* C5 */
+    int64_t send_by_ms;     /* C2: fence to hand-over */
+    int64_t call_limit_ms;  /* C2: one PSP call, from hand-over to answer */
     int64_t call_connect_ms;
     int64_t fence_grace_ms;       /* C2: fence_batch due at send_by + call limit + this */
     int64_t lease_s;              /* G: outlives send_by + call limit */
     int64_t stuck_after_s;        /* I */
-    int64_t late_arrival_extra_s; /* added to each capability's late-arrival window (C6); never shortens it */
+    int64_t late_arrival_extra_s; /* added to each capability's late-arrival window (C6) */
     int64_t pending_age_max_s;    /* I: PROCESSING longer than this gets a case */
     int64_t drain_s;              /* SIGTERM to exit */
 };

@@ -20,7 +20,8 @@ static const struct tree_node *place_of(const struct tree_node *root, const char
 }
 
 #define REFUSE_KEY(check, section, key, ...)                                                       \
-    tree_refuse((check)->error, (check)->config->path, place_of((check)->root, section, key)->line, \
+    tree_refuse((check)->error, (check)->config->path,                                             \
+                place_of((check)->root, section, key)->line,                                       \
                 place_of((check)->root, section, key)->column, __VA_ARGS__)
 
 #define REFUSE_ACCOUNT(check, account, ...)                                                        \
@@ -92,9 +93,8 @@ static enum status check_account(const struct check *check, size_t index)
         }
     }
     if (account->amount_minor_min > account->amount_minor_max) {
-        return REFUSE_ACCOUNT(check, account,
-                              "account %s: amount_minor_min is above amount_minor_max",
-                              account->id);
+        return REFUSE_ACCOUNT(
+            check, account, "account %s: amount_minor_min is above amount_minor_max", account->id);
     }
     return check_base_url(check, account);
 }

@@ -5,7 +5,10 @@
 #include "config/config_schema.h"
 
 #define AT(owner, member) offsetof(struct owner, member)
-#define TABLE(fields, owner) { fields, COUNT_OF(fields), sizeof(struct owner), SCHEMA_NO_PLACE }
+#define TABLE(fields, owner)                                                                       \
+    {                                                                                              \
+        fields, COUNT_OF(fields), sizeof(struct owner), SCHEMA_NO_PLACE                            \
+    }
 
 enum { URL_LENGTH_MAX = 2048, NAME_LENGTH_MAX = 255 };
 #define MANY INT64_C(1000000000000)
@@ -32,8 +35,8 @@ static const struct schema_field POSTGRES_FIELDS[] = {
     { "url", SCHEMA_TEXT, AT(config_postgres, url), .fallback = "postgresql:///oncepay", .min = 1,
       .max = URL_LENGTH_MAX, .environment = "ONCEPAY_PG_URL",
       .help = "a libpq connection string or URI" },
-    { "connect_timeout", SCHEMA_DURATION, AT(config_postgres, connect_timeout_ms),
-      .fallback = "5s", .min = 1000, .max = 60000, .help = "for one connection attempt" },
+    { "connect_timeout", SCHEMA_DURATION, AT(config_postgres, connect_timeout_ms), .fallback = "5s",
+      .min = 1000, .max = 60000, .help = "for one connection attempt" },
     { "statement_timeout", SCHEMA_DURATION, AT(config_postgres, statement_timeout_ms),
       .fallback = "10s", .min = 1000, .max = 60000,
       .help = "for one statement; the relay's command mark lags by it (protocol H1)" },
@@ -46,10 +49,10 @@ static const struct schema_field REDIS_FIELDS[] = {
     { "url", SCHEMA_TEXT, AT(config_redis, url), .fallback = "redis://127.0.0.1:6379", .min = 8,
       .max = URL_LENGTH_MAX, .environment = "ONCEPAY_REDIS_URL",
       .help = "redis://[[user]:password@]host[:port][/database] or unix:///path" },
-    { "connect_timeout", SCHEMA_DURATION, AT(config_redis, connect_timeout_ms),
-      .fallback = "100ms", .min = 10, .max = 1000, .help = "waited for at start only" },
-    { "command_timeout", SCHEMA_DURATION, AT(config_redis, command_timeout_ms),
-      .fallback = "50ms", .min = 5, .max = 1000, .help = "for one batch; then PostgreSQL decides" },
+    { "connect_timeout", SCHEMA_DURATION, AT(config_redis, connect_timeout_ms), .fallback = "100ms",
+      .min = 10, .max = 1000, .help = "waited for at start only" },
+    { "command_timeout", SCHEMA_DURATION, AT(config_redis, command_timeout_ms), .fallback = "50ms",
+      .min = 5, .max = 1000, .help = "for one batch; then PostgreSQL decides" },
     { "placeholder", SCHEMA_DURATION, AT(config_redis, placeholder_ms), .fallback = "10s",
       .min = 1000, .max = 10000, .help = "life of an idempotency placeholder (protocol E)" },
     { "hmac_key_file", SCHEMA_PATH, AT(config_redis, hmac_key_file), .min = 1,
@@ -88,14 +91,14 @@ static const struct schema_field MERCHANT_FIELDS[] = {
 static const struct schema_table MERCHANT = TABLE(MERCHANT_FIELDS, config_merchant);
 
 static const struct schema_field LIMITS_FIELDS[] = {
-    { "creates_per_s", SCHEMA_INTEGER, AT(config_limits, creates_per_s), .fallback = "50",
-      .min = 1, .max = 100000, .help = "calls that may charge, per second and process" },
-    { "creates_concurrent", SCHEMA_INTEGER, AT(config_limits, creates_concurrent),
-      .fallback = "32", .min = 1, .max = 4096, .help = "such calls in flight per process" },
-    { "lookups_per_s", SCHEMA_INTEGER, AT(config_limits, lookups_per_s), .fallback = "25",
-      .min = 1, .max = 100000, .help = "replays and lookups of recover, per second and process" },
-    { "lookups_concurrent", SCHEMA_INTEGER, AT(config_limits, lookups_concurrent),
-      .fallback = "8", .min = 1, .max = 4096, .help = "such calls in flight per process" },
+    { "creates_per_s", SCHEMA_INTEGER, AT(config_limits, creates_per_s), .fallback = "50", .min = 1,
+      .max = 100000, .help = "calls that may charge, per second and process" },
+    { "creates_concurrent", SCHEMA_INTEGER, AT(config_limits, creates_concurrent), .fallback = "32",
+      .min = 1, .max = 4096, .help = "such calls in flight per process" },
+    { "lookups_per_s", SCHEMA_INTEGER, AT(config_limits, lookups_per_s), .fallback = "25", .min = 1,
+      .max = 100000, .help = "replays and lookups of recover, per second and process" },
+    { "lookups_concurrent", SCHEMA_INTEGER, AT(config_limits, lookups_concurrent), .fallback = "8",
+      .min = 1, .max = 4096, .help = "such calls in flight per process" },
     { "open_attempts_max", SCHEMA_INTEGER, AT(config_limits, open_attempts_max),
       .fallback = "50000", .min = 1, .max = 10000000,
       .help = "above it route stops choosing the account" },
@@ -143,8 +146,8 @@ static const struct schema_field STAGE_FIELDS[] = {
       .max = 4096, .help = "messages or rows decided in one transaction" },
     { "queue_max", SCHEMA_INTEGER, AT(config_stage, queue_max), .fallback = "512", .min = 1,
       .max = 8192, .help = "messages that may wait in the process for their batch" },
-    { "retry_min", SCHEMA_DURATION, AT(config_stage, retry_ms_min), .fallback = "250ms",
-      .min = 10, .max = 60000, .help = "first wait when infrastructure is away" },
+    { "retry_min", SCHEMA_DURATION, AT(config_stage, retry_ms_min), .fallback = "250ms", .min = 10,
+      .max = 60000, .help = "first wait when infrastructure is away" },
     { "retry_max", SCHEMA_DURATION, AT(config_stage, retry_ms_max), .fallback = "5s", .min = 10,
       .max = 60000, .help = "longest such wait" },
 };
@@ -184,24 +187,23 @@ static const struct schema_field STREAM_FIELDS[] = {
 static const struct schema_table STREAM = TABLE(STREAM_FIELDS, config_stream);
 
 static const struct schema_field STREAMS_FIELDS[] = {
-    { "replicas", SCHEMA_INTEGER, AT(config_streams, replicas), .fallback = "1", .min = 1,
-      .max = 5, .help = "1 in development, 3 or 5 in production" },
+    { "replicas", SCHEMA_INTEGER, AT(config_streams, replicas), .fallback = "1", .min = 1, .max = 5,
+      .help = "1 in development, 3 or 5 in production" },
     { "message_max", SCHEMA_SIZE, AT(config_streams, message_bytes_max), .fallback = "64KiB",
       .min = 16384, .max = 1048576, .help = "biggest message, headers included" },
     { "duplicate_window_s", SCHEMA_INTEGER, AT(config_streams, duplicate_window_s),
       .fallback = "120", .min = 1, .max = 86400, .help = "how long a message id is remembered" },
     { "ack_wait_s", SCHEMA_INTEGER, AT(config_streams, ack_wait_s), .fallback = "30", .min = 5,
       .max = 300, .help = "then an unacked message goes to another worker" },
-    { "ack_pending_max", SCHEMA_INTEGER, AT(config_streams, ack_pending_max),
-      .fallback = "20000", .min = 1, .max = 1000000,
+    { "ack_pending_max", SCHEMA_INTEGER, AT(config_streams, ack_pending_max), .fallback = "20000",
+      .min = 1, .max = 1000000,
       .help = "delivered and parked messages of a durable, all workers together" },
-    { "event_age_max_s", SCHEMA_INTEGER, AT(config_streams, event_age_max_s),
-      .fallback = "604800", .min = 3600, .max = 31536000, .help = "how long PAY_EVENT keeps" },
+    { "event_age_max_s", SCHEMA_INTEGER, AT(config_streams, event_age_max_s), .fallback = "604800",
+      .min = 3600, .max = 31536000, .help = "how long PAY_EVENT keeps" },
     { "intake", SCHEMA_MAP, AT(config_streams, intake), .table = &STREAM, .help = "PAY_INTAKE" },
     { "route", SCHEMA_MAP, AT(config_streams, route), .table = &STREAM, .help = "PAY_ROUTE" },
     { "create", SCHEMA_MAP, AT(config_streams, create), .table = &STREAM, .help = "PAY_CREATE" },
-    { "recover", SCHEMA_MAP, AT(config_streams, recover), .table = &STREAM,
-      .help = "PAY_RECOVER" },
+    { "recover", SCHEMA_MAP, AT(config_streams, recover), .table = &STREAM, .help = "PAY_RECOVER" },
     { "settle", SCHEMA_MAP, AT(config_streams, settle), .table = &STREAM, .help = "PAY_SETTLE" },
     { "event", SCHEMA_MAP, AT(config_streams, event), .table = &STREAM, .help = "PAY_EVENT" },
     { "advisory", SCHEMA_MAP, AT(config_streams, advisory), .table = &STREAM,
@@ -214,24 +216,24 @@ static const struct schema_field TIMERS_FIELDS[] = {
       .max = 86400, .help = "from the message's storing: no first send after it (C8)" },
     { "replay_until_s", SCHEMA_INTEGER, AT(config_timers, replay_until_s), .fallback = "3600",
       .min = 1, .max = 86400, .help = "from the first fence: no replay after it (C5)" },
-    { "send_by_ms", SCHEMA_INTEGER, AT(config_timers, send_by_ms), .fallback = "2000",
-      .min = 100, .max = 10000, .help = "fence to hand-over; later it is not sent (C2)" },
+    { "send_by_ms", SCHEMA_INTEGER, AT(config_timers, send_by_ms), .fallback = "2000", .min = 100,
+      .max = 10000, .help = "fence to hand-over; later it is not sent (C2)" },
     { "call_limit_ms", SCHEMA_INTEGER, AT(config_timers, call_limit_ms), .fallback = "30000",
       .min = 1000, .max = 120000, .help = "one PSP call, hand-over to answer (C2)" },
     { "call_connect_ms", SCHEMA_INTEGER, AT(config_timers, call_connect_ms), .fallback = "5000",
       .min = 100, .max = 60000, .help = "of that, to connect" },
     { "fence_grace_ms", SCHEMA_INTEGER, AT(config_timers, fence_grace_ms), .fallback = "5000",
       .min = 1000, .max = 60000, .help = "fence batch is due this long after the call limit (C2)" },
-    { "lease_s", SCHEMA_INTEGER, AT(config_timers, lease_s), .fallback = "45", .min = 5,
-      .max = 600, .help = "of a recovery task; outlives send_by and call limit (G)" },
+    { "lease_s", SCHEMA_INTEGER, AT(config_timers, lease_s), .fallback = "45", .min = 5, .max = 600,
+      .help = "of a recovery task; outlives send_by and call limit (G)" },
     { "stuck_after_s", SCHEMA_INTEGER, AT(config_timers, stuck_after_s), .fallback = "60",
       .min = 60, .max = 300, .help = "alarm; a case at five times that (I)" },
     { "late_arrival_extra_s", SCHEMA_INTEGER, AT(config_timers, late_arrival_extra_s),
       .fallback = "0", .max = 604800, .help = "added to each PSP's late-arrival window (C6)" },
     { "pending_age_max_s", SCHEMA_INTEGER, AT(config_timers, pending_age_max_s),
       .fallback = "86400", .min = 60, .max = 2592000, .help = "PROCESSING longer gets a case (I)" },
-    { "drain_s", SCHEMA_INTEGER, AT(config_timers, drain_s), .fallback = "35", .min = 1,
-      .max = 300, .help = "SIGTERM to exit, at most" },
+    { "drain_s", SCHEMA_INTEGER, AT(config_timers, drain_s), .fallback = "35", .min = 1, .max = 300,
+      .help = "SIGTERM to exit, at most" },
 };
 static const struct schema_table TIMERS = TABLE(TIMERS_FIELDS, config_timers);
 

@@ -49,8 +49,8 @@ static const struct schema_field RULE_FIELDS[] = {
     { "max_unknown_age", SCHEMA_DURATION, offsetof(struct rule_row, unknown_age_max_ms),
       .fallback = "24h", .min = 60000, .max = 90 * DAY_MS,
       .help = "from the first UNKNOWN to a case; lookups go on" },
-    { "query_qps", SCHEMA_INTEGER, offsetof(struct rule_row, query_qps), .fallback = "10",
-      .min = 1, .max = 100000, .help = "probes per second of an account" },
+    { "query_qps", SCHEMA_INTEGER, offsetof(struct rule_row, query_qps), .fallback = "10", .min = 1,
+      .max = 100000, .help = "probes per second of an account" },
     { "query_concurrency", SCHEMA_INTEGER, offsetof(struct rule_row, query_concurrency),
       .fallback = "8", .min = 1, .max = 4096, .help = "probes of an account in flight" },
 };
@@ -59,8 +59,8 @@ static const struct schema_table RULE = { RULE_FIELDS, COUNT_OF(RULE_FIELDS),
                                           offsetof(struct rule_row, line) };
 
 static const struct schema_field POLICY_FIELDS[] = {
-    { "version", SCHEMA_INTEGER, offsetof(struct policy_row, version), .min = 1,
-      .max = INT32_MAX, .help = "raised with every change" },
+    { "version", SCHEMA_INTEGER, offsetof(struct policy_row, version), .min = 1, .max = INT32_MAX,
+      .help = "raised with every change" },
     { "rules", SCHEMA_LIST, offsetof(struct policy_row, rules),
       offsetof(struct policy_row, rule_count), .min = 1, .max = 256, .table = &RULE,
       .help = "the most specific match wins; a tie is refused" },
@@ -258,8 +258,8 @@ static enum status read_rule(const struct parsing *parsing, const struct rule_ro
 /* More fields win; among as many, an account beats its PSP. */
 static int specificity(const struct recovery_rule *rule, bool channel_is_account)
 {
-    const int fields = (rule->channel != NULL) + (rule->payment_method != NULL) +
-                       (rule->operation != 0);
+    const int fields =
+        (rule->channel != NULL) + (rule->payment_method != NULL) + (rule->operation != 0);
     return 2 * fields + (rule->channel != NULL && channel_is_account ? 1 : 0);
 }
 
@@ -337,8 +337,7 @@ static enum status check_ties(const struct parsing *parsing, const struct recove
     return STATUS_OK;
 }
 
-static enum status check_capability(const struct parsing *parsing,
-                                    const struct policy_row *row,
+static enum status check_capability(const struct parsing *parsing, const struct policy_row *row,
                                     const struct recovery_policy *policy,
                                     const struct recovery_rule *rule,
                                     const struct recovery_channel *channel)
@@ -366,9 +365,10 @@ static enum status check_channel(const struct parsing *parsing, const struct pol
             const struct recovery_rule *rule = recovery_policy_rule(
                 policy, account->psp, account->id, method, (enum operation)code);
             if (rule == NULL && code == OPERATION_CREATE) {
-                return tree_refuse(parsing->reading.error, parsing->reading.name, 1, 1,
-                                   "no rule matches account %s, payment method %s, operation create",
-                                   account->id, method);
+                return tree_refuse(
+                    parsing->reading.error, parsing->reading.name, 1, 1,
+                    "no rule matches account %s, payment method %s, operation create", account->id,
+                    method);
             }
             if (rule != NULL) TRY(check_capability(parsing, row, policy, rule, channel));
         }
@@ -412,10 +412,11 @@ enum status recovery_policy_parse(const char *name, struct span text,
 {
     struct recovery_policy policy = { 0 };
     policy.source = arena_copy_span(&policy.arena, text);
-    struct parsing parsing = { .reading = { .name = name, .arena = &policy.arena,
-                                            .error = out_error },
-                               .channels = channels,
-                               .channel_count = channel_count };
+    struct parsing parsing = {
+        .reading = { .name = name, .arena = &policy.arena, .error = out_error },
+        .channels = channels,
+        .channel_count = channel_count
+    };
     const enum status status = parse(&parsing, &policy);
     if (status == STATUS_OK) {
         set_version(&policy);

@@ -28,7 +28,8 @@ struct recovery_rule {
     size_t strategy_count;
     int64_t delays_ms[RECOVERY_DELAY_MAX];
     size_t delay_count;
-    int64_t unknown_age_max_s; /* from the first UNKNOWN; then a case, lookups go on (protocol B7) */
+    int64_t
+        unknown_age_max_s; /* from the first UNKNOWN; then a case, lookups go on (protocol B7) */
     int64_t query_qps;
     int64_t query_concurrency;
     int line;

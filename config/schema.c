@@ -50,8 +50,7 @@ static enum status expand(const struct schema_reading *reading, const struct tre
         const char *end = strchr(start, '}');
         if (end == NULL) return REFUSE(reading, node, "%s: \"${\" without \"}\"", path);
         const int length = (int)(end - start) - 2;
-        const struct schema_variable *variable =
-            variable_find(reading, start + 2, (size_t)length);
+        const struct schema_variable *variable = variable_find(reading, start + 2, (size_t)length);
         if (variable == NULL) {
             return REFUSE(reading, node, "%s: ${%.*s} is not one of oncepay's variables", path,
                           length > 64 ? 64 : length, start + 2);
@@ -92,9 +91,9 @@ static enum status read_number(const struct value *value, const struct unit *uni
                       value->text, what);
     }
     if (number < value->field->min || number > value->field->max) {
-        return REFUSE(value->reading, value->node,
-                      "%s: %.40s is not in %" PRId64 "..%" PRId64 "%s", value->path, value->text,
-                      value->field->min, value->field->max, units == DURATION_UNITS ? " ms" : "");
+        return REFUSE(value->reading, value->node, "%s: %.40s is not in %" PRId64 "..%" PRId64 "%s",
+                      value->path, value->text, value->field->min, value->field->max,
+                      units == DURATION_UNITS ? " ms" : "");
     }
     memcpy(target, &number, sizeof number);
     return STATUS_OK;
@@ -286,7 +285,8 @@ static enum status read_field(const struct schema_reading *reading,
     }
     if (field->type == SCHEMA_MAP) {
         const struct tree_node absent = { TREE_MAPPING, parent->line, parent->column,
-                                          NULL, false, 0, NULL, NULL };
+                                          NULL,         false,        0,
+                                          NULL,         NULL };
         return schema_read(reading, field->table, node != NULL ? node : &absent, path, target);
     }
     if (field->type == SCHEMA_LIST) return read_list(reading, field, parent, node, path, base);

@@ -28,8 +28,9 @@ struct schema_field {
     const char *key;
     enum schema_type type;
     size_t offset;
-    size_t count_offset;     /* SCHEMA_LIST */
-    const char *fallback;    /* as it would stand in the file; NULL: required (maps and lists never are) */
+    size_t count_offset; /* SCHEMA_LIST */
+    const char
+        *fallback; /* as it would stand in the file; NULL: required (maps and lists never are) */
     int64_t min;
     int64_t max;
     const char *environment; /* a variable that overrides the file; NULL for none */
@@ -62,8 +63,7 @@ struct schema_reading {
 
 /* Fills the struct at target, which is zeroed. path: "" for the root, else like "accounts[0]". */
 enum status schema_read(const struct schema_reading *reading, const struct schema_table *table,
-                        const struct tree_node *mapping, const char *path,
-                        void *target) MUST_CHECK;
+                        const struct tree_node *mapping, const char *path, void *target) MUST_CHECK;
 
 /* One duration ("1s"); refused at the node. */
 enum status schema_read_duration(const struct schema_reading *reading, const struct tree_node *node,

@@ -4,7 +4,8 @@
 static const char *const INTAKE_SUBJECTS[] = { "pay.intake.>" };
 static const char *const ROUTE_SUBJECTS[] = { "pay.route.*" };
 static const char *const CREATE_SUBJECTS[] = { "pay.create.*.new", "pay.create.*.follow" };
-/* evidence and wake: one durable per account takes both, and a 2.9 server wants its one filter inside one subject. */
+/* evidence and wake: one durable per account takes both, and a 2.9 server wants its one filter
+ * inside one subject. */
 static const char *const RECOVER_SUBJECTS[] = { "pay.recover.*.*" };
 static const char *const SETTLE_SUBJECTS[] = { "pay.settle.*" };
 static const char *const EVENT_SUBJECTS[] = { "pay.event.>" };
@@ -78,11 +79,10 @@ void config_topology(const struct config *config, struct arena *arena,
         const char *id = config->accounts[i].id;
         add_consumer(streams, consumers, &count, "PAY_CREATE", arena_format(arena, "%s_new", id),
                      arena_format(arena, "pay.create.%s.new", id));
-        add_consumer(streams, consumers, &count, "PAY_CREATE",
-                     arena_format(arena, "%s_follow", id),
+        add_consumer(streams, consumers, &count, "PAY_CREATE", arena_format(arena, "%s_follow", id),
                      arena_format(arena, "pay.create.%s.follow", id));
-        add_consumer(streams, consumers, &count, "PAY_RECOVER",
-                     arena_copy(arena, id, strlen(id)), arena_format(arena, "pay.recover.*.%s", id));
+        add_consumer(streams, consumers, &count, "PAY_RECOVER", arena_copy(arena, id, strlen(id)),
+                     arena_format(arena, "pay.recover.*.%s", id));
     }
     *out_topology = (struct bus_topology){ specs, COUNT_OF(made), consumers, count };
 }

@@ -166,10 +166,10 @@ static enum status read_value(struct reading *reading, yaml_event_t *event, int 
         return refuse_at(reading, event->start_mark, "aliases are not allowed");
     }
     INVARIANT(is_mapping || event->type == YAML_SEQUENCE_START_EVENT);
-    const yaml_char_t *anchor = is_mapping ? event->data.mapping_start.anchor
-                                           : event->data.sequence_start.anchor;
-    const yaml_char_t *tag = is_mapping ? event->data.mapping_start.tag
-                                        : event->data.sequence_start.tag;
+    const yaml_char_t *anchor =
+        is_mapping ? event->data.mapping_start.anchor : event->data.sequence_start.anchor;
+    const yaml_char_t *tag =
+        is_mapping ? event->data.mapping_start.tag : event->data.sequence_start.tag;
     if (anchor != NULL) return refuse_at(reading, event->start_mark, "anchors are not allowed");
     if (tag != NULL) return refuse_at(reading, event->start_mark, "tags are not allowed");
     if (depth == TREE_DEPTH_MAX) return refuse_at(reading, event->start_mark, "nested too deep");

@@ -21,10 +21,10 @@ struct tree_node {
     enum tree_kind kind;
     int line; /* from 1 */
     int column;
-    const char *text; /* scalar; no NUL inside */
-    bool quoted;      /* scalar: a text even if it looks like a number */
-    size_t count;     /* pairs or items */
-    struct tree_node **keys; /* mapping: scalars */
+    const char *text;          /* scalar; no NUL inside */
+    bool quoted;               /* scalar: a text even if it looks like a number */
+    size_t count;              /* pairs or items */
+    struct tree_node **keys;   /* mapping: scalars */
     struct tree_node **values; /* mapping and sequence */
 };
 

@@ -69,7 +69,7 @@ static bool walk(const char *a, const char *b, bool b_is_filter)
         const char *b_token = next_token(&b, &b_length);
         if (a_token == NULL || b_token == NULL) return a_token == NULL && b_token == NULL;
         if (token_is(a_token, a_length, '>')) return true;
-        if (b_is_filter && token_is(b_token, b_length, '>')) return true;
+        if (token_is(b_token, b_length, '>')) return b_is_filter;
         if (token_is(a_token, a_length, '*')) continue;
         if (b_is_filter && token_is(b_token, b_length, '*')) continue;
         if (a_length != b_length || memcmp(a_token, b_token, a_length) != 0) return false;
@@ -138,11 +138,11 @@ static const char *check_streams(const struct bus_topology *topology, struct are
     return NULL;
 }
 
-/* A filter may run across several subjects of its stream (pay.recover.*.<account>): one in common will do. */
+/* All that the filter takes lies in one subject of the stream: a 2.9 server wants it so. */
 static bool filter_is_inside(const struct bus_stream_spec *stream, const char *filter)
 {
     for (size_t i = 0; i < stream->subject_count; i++) {
-        if (bus_subject_overlaps(stream->subjects[i], filter)) return true;
+        if (bus_subject_matches(stream->subjects[i], filter)) return true;
     }
     return false;
 }

@@ -44,15 +44,15 @@ struct bus_outgoing {
     const char *reply;           /* core publishes only; NULL when no answer is wanted */
 };
 
-/* What became of one publish. Everything but BUS_STORED may be repeated with the same message id. */
+/* What became of one publish. All but BUS_STORED may be repeated with the same message id. */
 enum bus_outcome {
-    BUS_STORED = 1,       /* in the stream (again or for the first time: see duplicate) */
-    BUS_NOT_SENT,         /* nothing left: no connection, or too many outstanding */
-    BUS_OUTCOME_UNKNOWN,  /* no answer in time, or the connection broke: it may be stored */
-    BUS_REFUSED_FULL,     /* the stream or the server is full: wait, this is back-pressure */
+    BUS_STORED = 1,        /* in the stream (again or for the first time: see duplicate) */
+    BUS_NOT_SENT,          /* nothing left: no connection, or too many outstanding */
+    BUS_OUTCOME_UNKNOWN,   /* no answer in time, or the connection broke: it may be stored */
+    BUS_REFUSED_FULL,      /* the stream or the server is full: wait, this is back-pressure */
     BUS_REFUSED_NO_STREAM, /* nobody stores this subject now: topology missing, or an election */
-    BUS_REFUSED_TOO_BIG,  /* permanent for this body */
-    BUS_REFUSED,          /* permanent, or a bug: see error_code */
+    BUS_REFUSED_TOO_BIG,   /* permanent for this body */
+    BUS_REFUSED,           /* permanent, or a bug: see error_code */
 };
 const char *bus_outcome_name(int code);
 
@@ -74,10 +74,10 @@ struct bus_stream_spec {
     const char *const *subjects;
     size_t subject_count;
     enum bus_retention retention;
-    bool discard_old;   /* false: a full stream refuses the publish (back-pressure) */
+    bool discard_old; /* false: a full stream refuses the publish (back-pressure) */
     int64_t messages_max;
     int64_t bytes_max;
-    int64_t age_max_s;  /* 0: for ever */
+    int64_t age_max_s; /* 0: for ever */
     int64_t message_bytes_max;
     int64_t replicas;
     int64_t duplicate_window_s;
@@ -117,7 +117,7 @@ enum { BUS_SUBJECT_LENGTH_MAX = 255 };
 
 /* A subject that can be published to: printable ASCII, no blanks, no wildcards, no empty token. */
 bool bus_subject_is_valid(const char *subject);
-/* Does the filter (with * and >) take this subject? */
+/* Does the filter (with * and >) take this subject, or all that this narrower filter takes? */
 bool bus_subject_matches(const char *filter, const char *subject);
 /* Is there a subject that both filters take? */
 bool bus_subject_overlaps(const char *a, const char *b);

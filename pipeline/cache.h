@@ -14,8 +14,8 @@ struct cache;
 enum cache_verdict {
     CACHE_UNKNOWN = 0, /* away, slow, wrong, another fingerprint: PostgreSQL decides */
     CACHE_PLACED,      /* our owner holds it now (or did already): go on */
-    CACHE_HELD,        /* another owner is at work on the same key and fingerprint: hand back for a moment */
-    CACHE_ANSWERED,    /* a committed answer, verified: reply early, ack only after PostgreSQL's read */
+    CACHE_HELD, /* another owner is at work on this key and fingerprint: hand back for a moment */
+    CACHE_ANSWERED, /* a committed answer: reply early, but ack only after PostgreSQL's read */
 };
 const char *cache_verdict_name(int code);
 

@@ -4,7 +4,7 @@
  * Data carries its stream's subject and a $JS.ACK reply, so a status is whatever has no such reply:
  * a producer cannot forge one with a header. What is outstanding is counted over all open requests,
  * because the server serves them in turn; a status that does not say how much it calls off, silence
- * or a lost connection sets the count to 0, and late messages beyond what is wanted are handed back.
+ * or a lost connection sets the count to 0, and late messages beyond what is wanted go back.
  */
 #include "adapters/nats/bus_internal.h"
 
@@ -43,7 +43,8 @@ static void is_well(struct bus_consumer *consumer, int64_t now_ms)
 void bus_consumer_disconnected(struct bus *bus)
 {
     pthread_mutex_lock(&bus->lock);
-    for (struct bus_consumer *consumer = bus->consumers; consumer != NULL; consumer = consumer->next) {
+    for (struct bus_consumer *consumer = bus->consumers; consumer != NULL;
+         consumer = consumer->next) {
         forget_requests(consumer);
     }
     pthread_mutex_unlock(&bus->lock);
@@ -52,7 +53,8 @@ void bus_consumer_disconnected(struct bus *bus)
 void bus_consumer_reconnected(struct bus *bus)
 {
     pthread_mutex_lock(&bus->lock);
-    for (struct bus_consumer *consumer = bus->consumers; consumer != NULL; consumer = consumer->next) {
+    for (struct bus_consumer *consumer = bus->consumers; consumer != NULL;
+         consumer = consumer->next) {
         forget_requests(consumer); /* the server forgot them with the old connection */
         is_well(consumer, bus_now_ms());
         consumer->info_asked_ms = 0;
@@ -60,7 +62,7 @@ void bus_consumer_reconnected(struct bus *bus)
     pthread_mutex_unlock(&bus->lock);
 }
 
-/* --- libnats' thread ---------------------------------------------------------------------------- */
+/* --- libnats' thread ------------------------------------------------------------------------- */
 
 static void on_data(struct bus_consumer *consumer, natsMsg *message)
 {
@@ -105,7 +107,7 @@ static size_t called_off(natsMsg *message, size_t outstanding)
     return count < outstanding ? (size_t)count : outstanding;
 }
 
-/* 100 heartbeat, 404 nothing there, 408 expired, 409 consumer gone or too many pulls, 503 nobody there. */
+/* 100 heartbeat, 404 nothing there, 408 expired, 409 consumer gone, too many pulls, 503 nobody. */
 static void on_status(struct bus_consumer *consumer, natsMsg *message)
 {
     const int status = bus_message_status(message);
@@ -160,8 +162,8 @@ static uint64_t number_of(const json_t *answer, const char *key)
 static void on_info(struct bus_consumer *consumer, const natsMsg *message)
 {
     struct arena arena = { 0 };
-    json_t *answer = json_loadb(natsMsg_GetData(message), (size_t)natsMsg_GetDataLength(message),
-                                0, NULL);
+    json_t *answer =
+        json_loadb(natsMsg_GetData(message), (size_t)natsMsg_GetDataLength(message), 0, NULL);
     struct bus *bus = consumer->bus;
     pthread_mutex_lock(&bus->lock);
     const bool was_missing = consumer->is_missing;
@@ -204,7 +206,7 @@ static void on_message(void *owner, natsMsg *message)
     natsMsg_Destroy(message);
 }
 
-/* --- the owner's thread -------------------------------------------------------------------------- */
+/* --- the owner's thread ---------------------------------------------------------------------- */
 
 static enum status compare_config(struct bus *bus, const char *what, const char *name,
                                   const char *api, const json_t *expected, const json_t *absent,
@@ -220,8 +222,8 @@ static enum status compare_config(struct bus *bus, const char *what, const char 
     }
     json_t *answer = json_loads(text, 0, NULL);
     const struct bus_difference *differences;
-    const size_t count = bus_spec_compare(expected, absent, json_object_get(answer, "config"),
-                                          arena, &differences);
+    const size_t count =
+        bus_spec_compare(expected, absent, json_object_get(answer, "config"), arena, &differences);
     json_decref(answer);
     if (count == 0) return STATUS_OK;
     *out_error = bus_spec_sentence(what, name, differences, count, arena);

@@ -5,8 +5,8 @@
  */
 #include "adapters/nats/bus_internal.h"
 
-static void on_message(natsConnection *connection, natsSubscription *subscription,
-                       natsMsg *message, void *closure)
+static void on_message(natsConnection *connection, natsSubscription *subscription, natsMsg *message,
+                       void *closure)
 {
     (void)connection;
     (void)subscription;
@@ -62,7 +62,7 @@ enum status bus_feed_subscribe(struct bus_feed *feed)
     return status == NATS_OK ? STATUS_OK : STATUS_RETRY;
 }
 
-/* A failure here means that this connection broke, too: then it is made anew, with all its feeds. */
+/* A failure here means that this connection broke, too: it is made anew, with all its feeds. */
 void bus_feed_resubscribe(struct bus_link *link)
 {
     for (struct bus_feed *feed = link->bus->feeds; feed != NULL; feed = feed->next) {

@@ -41,13 +41,14 @@ enum {
 
 enum bus_role { BUS_ROLE_PUBLISH, BUS_ROLE_PULL, BUS_ROLE_COUNT };
 
-/* One connection. libnats gives up for good after two equal authorization errors; then upkeep makes a new one. */
+/* One connection. libnats gives up for good after two equal authorization errors; then upkeep
+ * makes a new one. */
 struct bus_link {
     struct bus *bus;
     natsConnection *connection;
     atomic_bool connected;
-    bool closed;            /* guarded: libnats has given up */
-    unsigned closes_due;    /* guarded: connections whose closed callback has not come */
+    bool closed;         /* guarded: libnats has given up */
+    unsigned closes_due; /* guarded: connections whose closed callback has not come */
     int64_t reopen_at_ms;
     int64_t reopen_wait_ms;
 };
@@ -133,11 +134,11 @@ struct bus_consumer {
     char *inbox;
     json_t *expected; /* read-only after open: the callback compares with it */
     json_t *must_be_absent;
-    char *problem;       /* as told to the owner */
+    char *problem; /* as told to the owner */
     /* guarded: */
     struct bus_delivery_queue queue;
     size_t want;
-    size_t outstanding;  /* asked for and neither come nor called off */
+    size_t outstanding; /* asked for and neither come nor called off */
     uint64_t request_number;
     uint64_t request_valid_from; /* statuses of earlier requests mean nothing any more */
     int64_t heard_ms;
@@ -148,7 +149,7 @@ struct bus_consumer {
     bool is_draining;
     bool is_missing;
     bool is_mismatched;
-    char *trouble;       /* the last bad news; NULL when all is well */
+    char *trouble; /* the last bad news; NULL when all is well */
     int64_t info_asked_ms;
     int64_t info_answered_ms; /* 0: never */
     struct bus_lag lag;
@@ -178,7 +179,8 @@ static inline natsConnection *bus_connection(struct bus *bus, enum bus_role role
     pthread_mutex_unlock(&bus->lock);
     return connection;
 }
-/* Destroyed with the bus: libnats 3.4.1 may crash on what is destroyed while messages arrive. With the lock. */
+/* With the lock. Destroyed with the bus: libnats 3.4.1 may crash on what is destroyed while
+ * messages arrive. */
 void bus_retire(struct bus *bus, natsSubscription *subscription, natsConnection *connection);
 /* Text to a reply subject on the pull connection; counts failures. Any thread, without the lock. */
 void bus_dispose(struct bus *bus, const char *reply, const char *text);

@@ -160,7 +160,7 @@ static natsStatus make_options(struct bus_link *link, natsOptions **out_options)
     SET(natsOptions_SetReconnectBufSize(options, 1));
     SET(natsOptions_SetSendAsap(options, true));
     SET(natsOptions_SetFailRequestsOnDisconnect(options, true));
-    /* Our own loop retries the first connection: libnats' stops at a broken handshake (nats.c 926). */
+    /* Our own loop retries the first connect: theirs stops at a broken handshake (nats.c 926). */
     SET(natsOptions_SetRetryOnFailedConnect(options, false, NULL, NULL));
     SET(natsOptions_SetDisconnectedCB(options, on_disconnected, link));
     SET(natsOptions_SetReconnectedCB(options, on_reconnected, link));
@@ -222,7 +222,8 @@ static bool is_stopped(const struct bus *bus)
 static void sleep_jittered(const struct bus *bus, int64_t wait_ms)
 {
     const int64_t until_ms =
-        bus_now_ms() + wait_ms / 2 + (int64_t)((uint64_t)clock_monotonic_us() % ((uint64_t)wait_ms / 2 + 1));
+        bus_now_ms() + wait_ms / 2 +
+        (int64_t)((uint64_t)clock_monotonic_us() % ((uint64_t)wait_ms / 2 + 1));
     while (!is_stopped(bus) && bus_now_ms() < until_ms) {
         const struct timespec slice = { .tv_nsec = 20 * 1000 * 1000 };
         (void)nanosleep(&slice, NULL);
@@ -295,7 +296,8 @@ enum status bus_connect(const struct bus_options *options, struct bus **out_bus,
         return STATUS_OK;
     }
     bus_close(bus);
-    if (out_error != NULL) *out_error = error == NULL ? "stopped before NATS could be reached" : error;
+    if (out_error != NULL)
+        *out_error = error == NULL ? "stopped before NATS could be reached" : error;
     return status;
 }
 

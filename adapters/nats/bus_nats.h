@@ -32,9 +32,9 @@ enum {
 };
 
 struct bus_options {
-    const char *url;     /* nats://user:password@host:port, several with commas; tls:// needs ca_file */
-    const char *name;    /* this process, as the server's monitoring shows it */
-    const char *ca_file; /* NULL without TLS */
+    const char *url; /* nats://user:password@host:port, several with commas; tls:// needs ca_file */
+    const char *name;                  /* this process, as the server's monitoring shows it */
+    const char *ca_file;               /* NULL without TLS */
     const volatile sig_atomic_t *stop; /* ends the endless connecting; may be NULL */
 };
 
@@ -45,7 +45,7 @@ struct bus_options {
  */
 enum status bus_connect(const struct bus_options *options, struct bus **out_bus,
                         const char **out_error) MUST_CHECK;
-/* Flushes for at most a second, closes, frees; undrained consumers and results go with it. NULL is fine. */
+/* Flushes for a second at most, closes, frees, open consumers included. NULL is fine. */
 void bus_close(struct bus *bus);
 
 /* Readable when something may wait: messages, results, core messages, a reconnect. */
@@ -58,14 +58,14 @@ bool bus_is_connected(struct bus *bus);
 
 struct bus_stats {
     uint64_t reconnects;
-    uint64_t published;         /* outcomes, by kind: */
+    uint64_t published; /* outcomes, by kind: */
     uint64_t publish_unknown;
     uint64_t publish_refused;
     uint64_t publish_unsent;
     uint64_t received;
-    uint64_t handed_back;       /* by the bus itself: paused, draining, more than wanted */
-    uint64_t disposals_failed;  /* an ack or nak that could not leave: it will be redelivered */
-    uint64_t core_dropped;      /* core messages beyond a subscription's queue */
+    uint64_t handed_back;      /* by the bus itself: paused, draining, more than wanted */
+    uint64_t disposals_failed; /* an ack or nak that could not leave: it will be redelivered */
+    uint64_t core_dropped;     /* core messages beyond a subscription's queue */
 };
 void bus_stats(struct bus *bus, struct bus_stats *out_stats);
 
@@ -78,7 +78,8 @@ void bus_stats(struct bus *bus, struct bus_stats *out_stats);
  */
 enum status bus_consumer_open(struct bus *bus, const struct bus_topology *topology,
                               const char *stream, const char *durable, struct arena *arena,
-                              struct bus_consumer **out_consumer, const char **out_error) MUST_CHECK;
+                              struct bus_consumer **out_consumer,
+                              const char **out_error) MUST_CHECK;
 
 /*
  * How many messages may wait in this process, ready for take. Call it each round: it sends pull
@@ -88,11 +89,12 @@ enum status bus_consumer_open(struct bus *bus, const struct bus_topology *topolo
  */
 enum status bus_consumer_want(struct bus_consumer *consumer, size_t count) MUST_CHECK;
 /* Up to max waiting messages, at once. Each must be disposed of exactly once. */
-size_t bus_consumer_take(struct bus_consumer *consumer, size_t max, struct bus_message *out_messages);
+size_t bus_consumer_take(struct bus_consumer *consumer, size_t max,
+                         struct bus_message *out_messages);
 /* How many wait in this process. */
 size_t bus_consumer_queued(struct bus_consumer *consumer);
 
-/* While paused nothing is asked for, and what waits or still arrives is handed back with a delay. */
+/* While paused nothing is asked for; what waits or still arrives is handed back with a delay. */
 void bus_consumer_pause(struct bus_consumer *consumer, bool paused);
 /* "" when all is well. Valid until the next call on this consumer. */
 const char *bus_consumer_problem(struct bus_consumer *consumer);
@@ -114,7 +116,7 @@ void bus_consumer_drain(struct bus_consumer *consumer, int64_t timeout_ms);
 /* Hands back what waits and forgets the consumer (never deletes it at the server). NULL is fine. */
 void bus_consumer_close(struct bus_consumer *consumer);
 
-/* --- one message ------------------------------------------------------------------------------ */
+/* --- one message ----------------------------------------------------------------------------- */
 
 /* Strictly after the commit. Leaves at once; a lost ack is a redelivery, which changes nothing. */
 void bus_ack(struct bus_message *message);
@@ -127,7 +129,7 @@ void bus_in_progress(const struct bus_message *message);
 /* A core message is done with. */
 void bus_release(struct bus_message *message);
 
-/* --- publishing -------------------------------------------------------------------------------- */
+/* --- publishing ------------------------------------------------------------------------------ */
 
 /*
  * Stores through JetStream, never waits for the answer. Each call ends in exactly one result, at
@@ -140,11 +142,13 @@ size_t bus_publish_outstanding(struct bus *bus);
 /* Waits until every publish has its result (STATUS_OK), or timeout_ms passed (STATUS_RETRY). */
 enum status bus_publish_flush(struct bus *bus, int64_t timeout_ms) MUST_CHECK;
 
-/* Plain NATS, for replies and pokes. STATUS_RETRY: no connection. STATUS_BAD_DATA: a subject or header
- * that cannot be sent (Pay-Reply-To comes from outside). */
+/*
+ * Plain NATS, for replies and pokes. STATUS_RETRY: no connection. STATUS_BAD_DATA: a subject or
+ * header that cannot be sent (Pay-Reply-To comes from outside).
+ */
 enum status bus_publish_core(struct bus *bus, const struct bus_outgoing *message) MUST_CHECK;
 
-/* Core messages of a subject (wildcards allowed), queued up to queue_max; more are dropped, oldest first. */
+/* Core messages of a subject (wildcards allowed), up to queue_max: then the oldest give way. */
 enum status bus_subscription_open(struct bus *bus, const char *subject, size_t queue_max,
                                   struct bus_subscription **out_subscription) MUST_CHECK;
 size_t bus_subscription_take(struct bus_subscription *subscription, size_t max,
@@ -155,17 +159,18 @@ enum { BUS_INBOX_SIZE = 64 };
 /* A fresh "_INBOX.<unique>", below which only we listen. Returns inbox. */
 char *bus_inbox_new(char inbox[BUS_INBOX_SIZE]);
 
-/* --- JetStream's JSON API: these wait for the answer -------------------------------------------- */
+/* --- JetStream's JSON API: these wait for the answer ----------------------------------------- */
 
 struct bus_problem {
-    int code;         /* HTTP-like; 0 when it was no answer of JetStream */
-    int error_code;   /* err_code: 10014 consumer not found, 10037 no message found, 10059 stream not found … */
+    int code;       /* HTTP-like; 0 when it was no answer of JetStream */
+    int error_code; /* err_code: 10014 no such consumer, 10037 no message, 10059 no such stream … */
     const char *text; /* never NULL; arena */
 };
 
 /*
- * STATUS_RETRY: no connection, no responder, no answer in time. STATUS_NOT_FOUND: JetStream says 404.
- * STATUS_BAD_DATA: JetStream refuses. out_problem may be NULL. out_json is the whole answer (arena).
+ * STATUS_RETRY: no connection, no responder, no answer in time. STATUS_NOT_FOUND: JetStream says
+ * 404. STATUS_BAD_DATA: JetStream refuses. out_problem may be NULL. out_json is the whole answer
+ * (arena).
  */
 enum status bus_request(struct bus *bus, const char *subject, const char *json, int64_t timeout_ms,
                         struct arena *arena, const char **out_json,
@@ -182,7 +187,7 @@ struct bus_stream_info {
 enum status bus_stream_info(struct bus *bus, const char *stream, struct arena *arena,
                             struct bus_stream_info *out_info) MUST_CHECK;
 
-/* The first message at or after from_sequence on a subject (wildcards allowed) that is still stored. */
+/* The first message on a subject (wildcards allowed) that is still there, from a sequence on. */
 struct bus_stored {
     uint64_t sequence;
     int64_t stored_at_us;
@@ -204,7 +209,7 @@ struct bus_consumer_info {
 enum status bus_consumer_info(struct bus *bus, const char *stream, const char *durable,
                               struct arena *arena, struct bus_consumer_info *out_info) MUST_CHECK;
 
-/* --- topology ------------------------------------------------------------------------------------ */
+/* --- topology -------------------------------------------------------------------------------- */
 
 enum bus_apply {
     BUS_APPLY_PLAN,    /* only say what would change */
@@ -213,10 +218,10 @@ enum bus_apply {
 };
 
 enum bus_change_kind {
-    BUS_CHANGE_NONE,      /* as it should be */
-    BUS_CHANGE_CREATE,    /* was missing; created unless planning */
-    BUS_CHANGE_UPDATE,    /* differed; updated only by BUS_APPLY_ALL */
-    BUS_CHANGE_REFUSED,   /* the server, or our own check, says no: see text */
+    BUS_CHANGE_NONE,             /* as it should be */
+    BUS_CHANGE_CREATE,           /* was missing; created unless planning */
+    BUS_CHANGE_UPDATE,           /* differed; updated only by BUS_APPLY_ALL */
+    BUS_CHANGE_REFUSED,          /* the server, or our own check, says no: see text */
     BUS_CHANGE_UNKNOWN_CONSUMER, /* a durable that the topology does not name; never deleted */
 };
 const char *bus_change_kind_name(int code);
@@ -237,7 +242,8 @@ struct bus_change {
 };
 
 struct bus_report {
-    const struct bus_change *changes; /* every stream and consumer of the topology, then unknown ones */
+    const struct bus_change
+        *changes; /* every stream and consumer of the topology, then unknown ones */
     size_t change_count;
 };
 

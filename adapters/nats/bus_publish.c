@@ -33,17 +33,20 @@ void bus_publisher_finish(struct bus *bus)
 static void result_push(struct bus_publisher *publisher, const struct bus_result *result)
 {
     if (publisher->result_count == publisher->result_capacity) {
-        const size_t capacity = publisher->result_capacity == 0 ? 64 : publisher->result_capacity * 2;
+        const size_t capacity =
+            publisher->result_capacity == 0 ? 64 : publisher->result_capacity * 2;
         struct bus_result *results = memory_allocate(capacity * sizeof *results);
         for (size_t i = 0; i < publisher->result_count; i++) {
-            results[i] = publisher->results[(publisher->result_first + i) % publisher->result_capacity];
+            results[i] =
+                publisher->results[(publisher->result_first + i) % publisher->result_capacity];
         }
         free(publisher->results);
         publisher->results = results;
         publisher->result_capacity = capacity;
         publisher->result_first = 0;
     }
-    const size_t at = (publisher->result_first + publisher->result_count) % publisher->result_capacity;
+    const size_t at =
+        (publisher->result_first + publisher->result_count) % publisher->result_capacity;
     publisher->results[at] = *result;
     publisher->result_count++;
 }
@@ -149,8 +152,8 @@ static struct bus_result result_of(natsMsg *message)
 {
     struct bus_result result = { .outcome = BUS_REFUSED_NO_STREAM };
     if (bus_message_status(message) == 503) return result;
-    json_t *answer = json_loadb(natsMsg_GetData(message), (size_t)natsMsg_GetDataLength(message),
-                                0, NULL);
+    json_t *answer =
+        json_loadb(natsMsg_GetData(message), (size_t)natsMsg_GetDataLength(message), 0, NULL);
     struct arena arena = { 0 };
     struct bus_problem problem;
     if (answer == NULL) {
@@ -189,7 +192,7 @@ static void on_answer(void *owner, natsMsg *message)
     natsMsg_Destroy(message);
 }
 
-/* --- sending --------------------------------------------------------------------------------------- */
+/* --- sending --------------------------------------------------------------------------------- */
 
 /* No line end may reach the wire in a name or value: it would begin a header of its own. */
 static bool header_is_valid(const struct bus_header *header)
@@ -214,9 +217,8 @@ static natsStatus send(natsConnection *connection, const struct bus_outgoing *me
                        const char *reply)
 {
     natsMsg *wire = NULL;
-    natsStatus status =
-        natsMsg_Create(&wire, message->subject, reply, (const char *)message->body.data,
-                       (int)message->body.length);
+    natsStatus status = natsMsg_Create(&wire, message->subject, reply,
+                                       (const char *)message->body.data, (int)message->body.length);
     if (status == NATS_OK && message->message_id != NULL) {
         status = natsMsgHeader_Set(wire, "Nats-Msg-Id", message->message_id);
     }
@@ -234,7 +236,8 @@ static natsStatus send(natsConnection *connection, const struct bus_outgoing *me
 static enum bus_outcome outcome_of_send(natsStatus status)
 {
     if (status == NATS_MAX_PAYLOAD) return BUS_REFUSED_TOO_BIG;
-    if (status == NATS_TIMEOUT) return BUS_OUTCOME_UNKNOWN; /* the write deadline: part of it left */
+    if (status == NATS_TIMEOUT)
+        return BUS_OUTCOME_UNKNOWN; /* the write deadline: part of it left */
     return BUS_NOT_SENT;
 }
 
@@ -353,8 +356,7 @@ enum status bus_publish_core(struct bus *bus, const struct bus_outgoing *message
 {
     if (!is_sendable(message)) return STATUS_BAD_DATA;
     if (!atomic_load(&bus->links[BUS_ROLE_PUBLISH].connected)) return STATUS_RETRY;
-    const natsStatus status =
-        send(bus_connection(bus, BUS_ROLE_PUBLISH), message, message->reply);
+    const natsStatus status = send(bus_connection(bus, BUS_ROLE_PUBLISH), message, message->reply);
     if (status == NATS_OK) return STATUS_OK;
     return status == NATS_MAX_PAYLOAD ? STATUS_BAD_DATA : STATUS_RETRY;
 }

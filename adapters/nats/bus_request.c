@@ -24,8 +24,7 @@ static enum status status_of_problem(const struct bus_problem *problem)
 }
 
 enum status bus_request(struct bus *bus, const char *subject, const char *json, int64_t timeout_ms,
-                        struct arena *arena, const char **out_json,
-                        struct bus_problem *out_problem)
+                        struct arena *arena, const char **out_json, struct bus_problem *out_problem)
 {
     struct bus_problem problem = { .text = "" };
     natsMsg *reply = NULL;

@@ -1,6 +1,6 @@
 /*
- * adapters/nats/bus_spec.c: streams and consumers as raw JSON. libnats' structs lack fields of newer
- * servers, so reading and writing through them would drop what they do not know.
+ * adapters/nats/bus_spec.c: streams and consumers as raw JSON. libnats' structs lack fields of
+ * newer servers, so reading and writing through them would drop what they do not know.
  */
 #include "adapters/nats/bus_internal.h"
 
@@ -18,34 +18,26 @@ json_t *bus_spec_stream(const struct bus_stream_spec *stream)
     for (size_t i = 0; i < stream->subject_count; i++) {
         INVARIANT(json_array_append_new(subjects, json_string(stream->subjects[i])) == 0);
     }
-    return must(json_pack("{s:s, s:o, s:s, s:s, s:s, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I}",
-                          "name", stream->name,
-                          "subjects", subjects,
-                          "retention", stream->retention == BUS_WORK_QUEUE ? "workqueue" : "limits",
-                          "discard", stream->discard_old ? "old" : "new",
-                          "storage", "file",
-                          "max_consumers", -1,
-                          "max_msgs_per_subject", -1,
-                          "max_msgs", (json_int_t)stream->messages_max,
-                          "max_bytes", (json_int_t)stream->bytes_max,
-                          "max_age", (json_int_t)(stream->age_max_s * NANOSECONDS),
-                          "max_msg_size", (json_int_t)stream->message_bytes_max,
-                          "num_replicas", (json_int_t)stream->replicas,
-                          "duplicate_window",
-                          (json_int_t)(stream->duplicate_window_s * NANOSECONDS)));
+    return must(json_pack(
+        "{s:s, s:o, s:s, s:s, s:s, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I}", "name", stream->name,
+        "subjects", subjects, "retention",
+        stream->retention == BUS_WORK_QUEUE ? "workqueue" : "limits", "discard",
+        stream->discard_old ? "old" : "new", "storage", "file", "max_consumers", -1,
+        "max_msgs_per_subject", -1, "max_msgs", (json_int_t)stream->messages_max, "max_bytes",
+        (json_int_t)stream->bytes_max, "max_age", (json_int_t)(stream->age_max_s * NANOSECONDS),
+        "max_msg_size", (json_int_t)stream->message_bytes_max, "num_replicas",
+        (json_int_t)stream->replicas, "duplicate_window",
+        (json_int_t)(stream->duplicate_window_s * NANOSECONDS)));
 }
 
 json_t *bus_spec_consumer(const struct bus_consumer_spec *consumer)
 {
-    json_t *spec = must(json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:I}",
-                                  "durable_name", consumer->durable,
-                                  "deliver_policy", "all",
-                                  "ack_policy", "explicit",
-                                  "replay_policy", "instant",
-                                  "max_deliver", -1,
-                                  "max_waiting", 512,
-                                  "ack_wait", (json_int_t)(consumer->ack_wait_s * NANOSECONDS),
-                                  "max_ack_pending", (json_int_t)consumer->ack_pending_max));
+    json_t *spec =
+        must(json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:I}", "durable_name",
+                       consumer->durable, "deliver_policy", "all", "ack_policy", "explicit",
+                       "replay_policy", "instant", "max_deliver", -1, "max_waiting", 512,
+                       "ack_wait", (json_int_t)(consumer->ack_wait_s * NANOSECONDS),
+                       "max_ack_pending", (json_int_t)consumer->ack_pending_max));
     if (consumer->filter_subject != NULL) {
         INVARIANT(json_object_set_new(spec, "filter_subject",
                                       json_string(consumer->filter_subject)) == 0);
@@ -143,9 +135,8 @@ const char *bus_spec_sentence(const char *what, const char *name,
 {
     const char *text = arena_format(arena, "%s %s is not as the topology says", what, name);
     for (size_t i = 0; i < count; i++) {
-        text = arena_format(arena, "%s%s field %s: expected %s, found %s", text,
-                            i == 0 ? ":" : ";", differences[i].field, differences[i].expected,
-                            differences[i].found);
+        text = arena_format(arena, "%s%s field %s: expected %s, found %s", text, i == 0 ? ":" : ";",
+                            differences[i].field, differences[i].expected, differences[i].found);
     }
     return text;
 }

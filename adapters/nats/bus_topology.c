@@ -1,7 +1,7 @@
 /*
  * adapters/nats/bus_topology.c: makes the server agree with the topology. The server accepts
- * overlapping filters of a work queue on updates and in races, so each apply checks for them itself,
- * durables that nobody here knows included, and reads back what it wrote.
+ * overlapping filters of a work queue on updates and in races, so each apply checks for them
+ * itself, durables that nobody here knows included, and reads back what it wrote.
  */
 #include "adapters/nats/bus_internal.h"
 
@@ -88,14 +88,15 @@ static enum status write_config(struct applying *applying, const struct target *
                     BUS_REQUEST_TIMEOUT_MS, applying->arena, &text, &problem);
     if (status == STATUS_RETRY && problem.code == 0) return STATUS_RETRY;
     if (status != STATUS_OK) {
-        refuse(applying, change, arena_format(applying->arena, "%s (%d)", problem.text,
-                                              problem.error_code));
+        refuse(applying, change,
+               arena_format(applying->arena, "%s (%d)", problem.text, problem.error_code));
         return STATUS_OK;
     }
     json_t *answer = json_loads(text, 0, NULL);
     const struct bus_difference *left;
-    const size_t count = bus_spec_compare(target->expected, target->absent,
-                                          json_object_get(answer, "config"), applying->arena, &left);
+    const size_t count =
+        bus_spec_compare(target->expected, target->absent, json_object_get(answer, "config"),
+                         applying->arena, &left);
     json_decref(answer);
     if (count > 0) {
         refuse(applying, change,
@@ -126,8 +127,8 @@ static enum status apply_existing(struct applying *applying, const struct target
     json_t *answer = json_loads(text, 0, NULL);
     const json_t *found = json_object_get(answer, "config");
     const struct bus_difference *differences;
-    const size_t count = bus_spec_compare(target->expected, target->absent, found, applying->arena,
-                                          &differences);
+    const size_t count =
+        bus_spec_compare(target->expected, target->absent, found, applying->arena, &differences);
     struct bus_change *change =
         add_change(applying, count == 0 ? BUS_CHANGE_NONE : BUS_CHANGE_UPDATE, target->stream,
                    target->durable);
@@ -216,11 +217,10 @@ static enum status look_at_stranger(struct applying *applying, const char *strea
     if (status == STATUS_NOT_FOUND) return STATUS_OK;
     if (status != STATUS_OK) return STATUS_RETRY;
     json_t *answer = json_loads(text, 0, NULL);
-    const char *filter = json_string_value(
-        json_object_get(json_object_get(answer, "config"), "filter_subject"));
+    const char *filter =
+        json_string_value(json_object_get(json_object_get(answer, "config"), "filter_subject"));
     const char *robbed = robbed_by(applying, stream, filter);
-    struct bus_change *change =
-        add_change(applying, BUS_CHANGE_UNKNOWN_CONSUMER, stream, durable);
+    struct bus_change *change = add_change(applying, BUS_CHANGE_UNKNOWN_CONSUMER, stream, durable);
     if (robbed != NULL) {
         refuse(applying, change,
                arena_format(applying->arena,
@@ -239,8 +239,8 @@ static enum status look_at_names(struct applying *applying, const char *stream, 
     const char *text = NULL;
     const char *api = arena_format(applying->arena, "$JS.API.CONSUMER.NAMES.%s", stream);
     const char *body = arena_format(applying->arena, "{\"offset\":%zu}", offset);
-    const enum status asked = bus_request(applying->bus, api, body, BUS_REQUEST_TIMEOUT_MS,
-                                          applying->arena, &text, NULL);
+    const enum status asked =
+        bus_request(applying->bus, api, body, BUS_REQUEST_TIMEOUT_MS, applying->arena, &text, NULL);
     *out_count = 0;
     if (asked == STATUS_NOT_FOUND) return STATUS_OK; /* planning: the stream is yet to come */
     if (asked != STATUS_OK) return STATUS_RETRY;
@@ -252,8 +252,8 @@ static enum status look_at_names(struct applying *applying, const char *stream, 
         if (name == NULL || bus_topology_consumer(applying->topology, stream, name) != NULL) {
             continue;
         }
-        status = look_at_stranger(applying, stream,
-                                  arena_copy(applying->arena, name, strlen(name)));
+        status =
+            look_at_stranger(applying, stream, arena_copy(applying->arena, name, strlen(name)));
     }
     *out_count = json_array_size(names);
     json_decref(answer);

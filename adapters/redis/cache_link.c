@@ -18,7 +18,7 @@ static int64_t now_ms(void)
     return clock_monotonic_us() / 1000;
 }
 
-/* --- the address ----------------------------------------------------------------------------------- */
+/* --- the address ----------------------------------------------------------------------------- */
 
 static int hex_value(char digit)
 {
@@ -103,7 +103,7 @@ void cache_link_finish(struct cache_link *link)
     *link = (struct cache_link){ 0 };
 }
 
-/* Once: resolving can take as long as the resolver likes, so it is not done again for each probe. */
+/* Once: resolving may take as long as the resolver likes, so no probe does it again. */
 static bool resolve(struct cache_link *link)
 {
     if (link->path != NULL || link->address[0] != '\0') return true;
@@ -119,7 +119,7 @@ static bool resolve(struct cache_link *link)
     return is_named;
 }
 
-/* --- the circuit ------------------------------------------------------------------------------------ */
+/* --- the circuit ----------------------------------------------------------------------------- */
 
 static void drop(struct cache_link *link)
 {
@@ -243,7 +243,8 @@ bool cache_link_advance(struct cache_link *link)
 {
     if (link->phase == LINK_UP) return true;
     const bool is_due = now_ms() >= link->next_try_ms;
-    if (is_due && link->phase != LINK_DOWN) drop(link); /* that try took too long; the next one waits */
+    if (is_due && link->phase != LINK_DOWN)
+        drop(link); /* that try took too long; the next one waits */
     if (is_due && link->phase == LINK_DOWN && now_ms() >= link->next_try_ms) begin_connecting(link);
     if (link->phase == LINK_CONNECTING && wait_for(link, POLLOUT, 0)) finish_connecting(link);
     if (link->phase == LINK_GREETING) finish_greeting(link);

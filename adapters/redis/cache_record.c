@@ -28,8 +28,8 @@ static void record_mac(struct span hmac_key, const char *key, const struct recor
                        struct arena *arena, uint8_t out[HASH_SIZE])
 {
     const size_t key_length = strlen(key);
-    const size_t length = sizeof DOMAIN + 1 + 4 + key_length + CACHE_HASH_SIZE + 4 +
-                          record->payload.length;
+    const size_t length =
+        sizeof DOMAIN + 1 + 4 + key_length + CACHE_HASH_SIZE + 4 + record->payload.length;
     uint8_t *bytes = arena_allocate(arena, length);
     const uint8_t kind = (uint8_t)record->kind;
     uint8_t *at = put(bytes, DOMAIN, sizeof DOMAIN);
@@ -77,7 +77,8 @@ bool cache_record_decode(struct span hmac_key, const char *key, struct span byte
     memcpy(record.fingerprint, bytes.data + FINGERPRINT_AT, CACHE_HASH_SIZE);
     record.payload = (struct span){ bytes.data + PAYLOAD_AT, bytes.length - PAYLOAD_AT };
     record_mac(hmac_key, key, &record, arena, mac);
-    if (!hash_equal((struct span){ mac, HASH_SIZE }, (struct span){ bytes.data + MAC_AT, HASH_SIZE })) {
+    if (!hash_equal((struct span){ mac, HASH_SIZE },
+                    (struct span){ bytes.data + MAC_AT, HASH_SIZE })) {
         return false;
     }
     *out_record = record;

@@ -1,4 +1,4 @@
-/* adapters/redis/cache_redis.c: see cache_redis.h. Each call: build commands, one exchange, read replies. */
+/* adapters/redis/cache_redis.c: see cache_redis.h. Build commands, one exchange, read replies. */
 #include "adapters/redis/cache_redis.h"
 
 #include "adapters/redis/cache_internal.h"
@@ -131,7 +131,7 @@ static bool place_all(struct cache *cache, struct place *places, size_t count, i
         const struct span value = cache_record_encode(hmac_key_of(cache), places[i].key,
                                                       &places[i].mine, &cache->scratch);
         const struct span words[] = { span_of_text("SET"), span_of_text(places[i].key), value,
-                                      span_of_text("NX"), span_of_text("PX"), ttl };
+                                      span_of_text("NX"),  span_of_text("PX"),          ttl };
         cache_link_append(&cache->link, COUNT_OF(words), words);
     }
     return cache_link_exchange(&cache->link, count, cache->command_timeout_ms, replies);
@@ -242,7 +242,7 @@ static void release(struct cache *cache, const struct place *places, size_t coun
     send_and_forget(cache, count);
 }
 
-/* --- idempotency keys ---------------------------------------------------------------------------------- */
+/* --- idempotency keys ------------------------------------------------------------------------ */
 
 static const char *key_name(struct cache *cache, const struct cache_key *key)
 {
@@ -307,16 +307,16 @@ void cache_store_answers(struct cache *cache, const struct cache_answer *answers
     arena_reset(&cache->scratch);
 }
 
-/* --- leases --------------------------------------------------------------------------------------------- */
+/* --- leases ---------------------------------------------------------------------------------- */
 
 static struct place place_of_lease(struct cache *cache, const struct cache_lease *lease)
 {
     char id[UUID_TEXT_SIZE];
     INVARIANT(strlen(lease->owner) <= CACHE_OWNER_LENGTH_MAX);
-    return (struct place){ .key = arena_format(&cache->scratch, "lease:attempt:%s",
-                                               uuid_format(lease->attempt.uuid, id)),
-                           .mine = { .kind = RECORD_LEASE,
-                                     .payload = span_of_text(lease->owner) } };
+    return (
+        struct place){ .key = arena_format(&cache->scratch, "lease:attempt:%s",
+                                           uuid_format(lease->attempt.uuid, id)),
+                       .mine = { .kind = RECORD_LEASE, .payload = span_of_text(lease->owner) } };
 }
 
 void cache_claim_leases(struct cache *cache, struct cache_lease *leases, size_t count)

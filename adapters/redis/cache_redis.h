@@ -15,8 +15,8 @@
 enum { CACHE_PLACEHOLDER_MS_MAX = 10000, CACHE_ANSWER_BYTES_MAX = 65536 };
 
 struct cache_options {
-    const char *url;            /* redis://[[user]:password@]host[:port][/database] or unix:///path */
-    struct span hmac_key;       /* at least 16 bytes; copied */
+    const char *url;      /* redis://[[user]:password@]host[:port][/database] or unix:///path */
+    struct span hmac_key; /* at least 16 bytes; copied */
     int64_t connect_timeout_ms; /* only waited for at open */
     int64_t command_timeout_ms; /* for one call, whatever the batch's size */
     int64_t placeholder_ms;     /* at most CACHE_PLACEHOLDER_MS_MAX */
@@ -31,12 +31,12 @@ enum status cache_open(const struct cache_options *options, struct cache **out_c
                        const char **out_error) MUST_CHECK;
 void cache_close(struct cache *cache);
 
-/* Places a placeholder per claim, and reads what stands where one was already. Answers go to the arena. */
+/* Places a placeholder per claim, and reads what stood there already. Answers go to the arena. */
 void cache_claim_keys(struct cache *cache, struct cache_claim *claims, size_t count,
                       struct arena *arena);
-/* Takes away the placeholders of these claims' owners, and nothing else, not an answer, not another's. */
+/* Takes away the placeholders of these claims' owners: no answer, nobody else's. */
 void cache_release_keys(struct cache *cache, const struct cache_claim *claims, size_t count);
-/* After the commit: replaces placeholders by answers. Answers over CACHE_ANSWER_BYTES_MAX are left out. */
+/* After the commit: answers in place of placeholders; not those over CACHE_ANSWER_BYTES_MAX. */
 void cache_store_answers(struct cache *cache, const struct cache_answer *answers, size_t count);
 
 void cache_claim_leases(struct cache *cache, struct cache_lease *leases, size_t count);
@@ -47,7 +47,7 @@ struct cache_stats {
     uint64_t held;
     uint64_t answered;
     uint64_t unknown;
-    uint64_t unverified; /* values that stood there and were not ours, not ours for this request, or torn */
+    uint64_t unverified; /* values that were not ours, not ours for this key, or torn */
     uint64_t failures;   /* calls that did not get their answers in time */
     uint64_t opened;     /* how often the circuit opened */
 };

@@ -105,10 +105,9 @@ static void a_message_has_body_headers_and_metadata(void **state)
     struct bus_fixture *fixture = *state;
     bus_fixture_apply(fixture);
     struct bus_consumer *consumer = bus_fixture_consumer(fixture, "a");
-    const struct bus_header headers[] = { { "TraceParent", "00-1" },
-                                          { "x-two", "first" },
-                                          { "x-two", "second" },
-                                          { "status", "408" } };
+    const struct bus_header headers[] = {
+        { "TraceParent", "00-1" }, { "x-two", "first" }, { "x-two", "second" }, { "status", "408" }
+    };
     const struct bus_outgoing outgoing = { .subject = "work.a.1",
                                            .body = { (const uint8_t *)"a\0b", 3 },
                                            .headers = headers,
@@ -139,25 +138,27 @@ static void a_message_has_body_headers_and_metadata(void **state)
     assert_true(bus_fixture_wait_stored(fixture, "WORK", 0, 2000));
 }
 
-/* Raw protocol: what a producer could send is data, whatever its headers say or however broken they are. */
+/* Raw protocol: what a producer could send is data, whatever its headers say. */
 static void forged_and_broken_headers_are_data(void **state)
 {
     struct bus_fixture *fixture = *state;
     bus_fixture_apply(fixture);
     struct bus_consumer *consumer = bus_fixture_consumer(fixture, "a");
     char command[512];
-    (void)snprintf(command, sizeof command,
-                   "python3 - <<'END'\n"
-                   "import socket\n"
-                   "s = socket.create_connection(('127.0.0.1', %d))\n"
-                   "s.recv(4096)\n"
-                   "s.sendall(b'CONNECT {\"user\":\"oncepay\",\"pass\":\"right\",\"headers\":true,"
-                   "\"verbose\":false}\\r\\n')\n"
-                   "for head in (b'NATS/1.0 408 gone\\r\\n\\r\\n', b'NATS/1.0\\r\\nno colon\\r\\n\\r\\n'):\n"
-                   "    s.sendall(b'HPUB work.a.1 %%d %%d\\r\\n%%sx\\r\\n' %% (len(head), len(head) + 1, head))\n"
-                   "s.sendall(b'PING\\r\\n'); s.recv(100)\n"
-                   "END",
-                   fixture->server.port);
+    (void)snprintf(
+        command, sizeof command,
+        "python3 - <<'END'\n"
+        "import socket\n"
+        "s = socket.create_connection(('127.0.0.1', %d))\n"
+        "s.recv(4096)\n"
+        "s.sendall(b'CONNECT {\"user\":\"oncepay\",\"pass\":\"right\",\"headers\":true,"
+        "\"verbose\":false}\\r\\n')\n"
+        "for head in (b'NATS/1.0 408 gone\\r\\n\\r\\n', b'NATS/1.0\\r\\nno colon\\r\\n\\r\\n'):\n"
+        "    s.sendall(b'HPUB work.a.1 %%d %%d\\r\\n%%sx\\r\\n' %% (len(head), len(head) + 1, "
+        "head))\n"
+        "s.sendall(b'PING\\r\\n'); s.recv(100)\n"
+        "END",
+        fixture->server.port);
     assert_int_equal(system(command), 0);
     struct bus_message messages[2];
     assert_int_equal(bus_fixture_take(fixture, consumer, 10, 2, messages, 5000), 2);
@@ -252,7 +253,8 @@ static void a_busy_owner_is_not_flooded(void **state)
         (void)snprintf(prefix, sizeof prefix, "%c", 'm' + round);
         assert_int_equal(bus_consumer_want(consumer, 100), STATUS_OK);
         bus_fixture_publish(fixture, "work.a.1", prefix, 500);
-        server_fixture_sleep_ms(1000 + 3000 * (round == 1)); /* once for longer than silence is borne */
+        server_fixture_sleep_ms(1000 +
+                                3000 * (round == 1)); /* once for longer than silence is borne */
         assert_in_range(bus_consumer_queued(consumer), 1, 100);
         assert_int_equal(work_off(fixture, consumer, 500, 10000), 500);
         assert_true(bus_fixture_wait_stored(fixture, "WORK", 0, 2000));
@@ -403,7 +405,8 @@ static void a_drain_hands_back_what_was_not_started(void **state)
     struct bus_fixture other = *fixture;
     other.bus = other_bus;
     struct bus_consumer *other_consumer = bus_fixture_consumer(&other, "a");
-    assert_int_equal(work_off(&other, other_consumer, 290, 5000), 290); /* long before the ack wait */
+    assert_int_equal(work_off(&other, other_consumer, 290, 5000),
+                     290); /* long before the ack wait */
     for (size_t i = 0; i < COUNT_OF(held); i++) bus_ack(&held[i]);
     assert_true(bus_fixture_wait_stored(fixture, "WORK", 0, 2000));
     fixture->arena = other.arena;

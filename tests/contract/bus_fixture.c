@@ -45,9 +45,8 @@ static void fill_topology(struct bus_fixture *fixture)
                                                             .ack_wait_s = 30,
                                                             .ack_pending_max = 5000 };
     }
-    fixture->topology =
-        (struct bus_topology){ fixture->streams, COUNT_OF(fixture->streams), fixture->consumers,
-                               COUNT_OF(fixture->consumers) };
+    fixture->topology = (struct bus_topology){ fixture->streams, COUNT_OF(fixture->streams),
+                                               fixture->consumers, COUNT_OF(fixture->consumers) };
 }
 
 void bus_fixture_password(struct bus_fixture *fixture, const char *password)

@@ -106,8 +106,10 @@ static void refusals_have_their_kinds(void **state)
     assert_int_equal(result(fixture, 5000).outcome, BUS_REFUSED_TOO_BIG);
     publish(fixture, "work.a.1", huge, "id-3"); /* over the server's limit */
     assert_int_equal(result(fixture, 5000).outcome, BUS_REFUSED_TOO_BIG);
-    const struct bus_outgoing misplaced = { .subject = "work.a.1", .body = span_of_text("x"),
-                                            .message_id = "id-4", .expected_stream = "LOG" };
+    const struct bus_outgoing misplaced = { .subject = "work.a.1",
+                                            .body = span_of_text("x"),
+                                            .message_id = "id-4",
+                                            .expected_stream = "LOG" };
     bus_publish(fixture->bus, &misplaced, &cookie_value);
     struct bus_result wrong_stream = result(fixture, 5000);
     assert_int_equal(wrong_stream.outcome, BUS_REFUSED);
@@ -120,19 +122,22 @@ static void refusals_have_their_kinds(void **state)
 static void what_would_break_the_wire_is_refused_here(void **state)
 {
     struct bus_fixture *fixture = *state;
-    static const char *const SUBJECTS[] = { "",        "a b",   "a..b", ".a",       "a.",
-                                            "work.>",  "a.*.b", "a\tb", "a\r\nPUB", "\xc3\xa4" };
+    static const char *const SUBJECTS[] = { "",       "a b",   "a..b", ".a",       "a.",
+                                            "work.>", "a.*.b", "a\tb", "a\r\nPUB", "\xc3\xa4" };
     for (size_t i = 0; i < COUNT_OF(SUBJECTS); i++) {
         publish(fixture, SUBJECTS[i], "x", "id");
         assert_int_equal(result(fixture, 100).outcome, BUS_REFUSED);
         const struct bus_outgoing core = { .subject = "ok", .reply = SUBJECTS[i] };
         assert_int_equal(bus_publish_core(fixture->bus, &core), STATUS_BAD_DATA);
     }
-    static const struct bus_header HEADERS[] = {
-        { "x", "a\r\nNats-Expected-Stream: LOG" }, { "x", "a\nb" }, { "a b", "x" }, { "a:b", "x" }, { "", "x" }
-    };
+    static const struct bus_header HEADERS[] = { { "x", "a\r\nNats-Expected-Stream: LOG" },
+                                                 { "x", "a\nb" },
+                                                 { "a b", "x" },
+                                                 { "a:b", "x" },
+                                                 { "", "x" } };
     for (size_t i = 0; i < COUNT_OF(HEADERS); i++) {
-        const struct bus_outgoing message = { .subject = "work.a.1", .headers = &HEADERS[i],
+        const struct bus_outgoing message = { .subject = "work.a.1",
+                                              .headers = &HEADERS[i],
                                               .header_count = 1 };
         assert_int_equal(bus_publish_core(fixture->bus, &message), STATUS_BAD_DATA);
     }
@@ -221,7 +226,8 @@ static void core_messages_are_queued_and_the_oldest_give_way(void **state)
     char prefix[BUS_INBOX_SIZE];
     char subject[BUS_INBOX_SIZE + 2];
     (void)snprintf(subject, sizeof subject, "%s.*", bus_inbox_new(prefix));
-    assert_int_equal(bus_subscription_open(fixture->bus, "oncepay.wake.relay", 2, &pokes), STATUS_OK);
+    assert_int_equal(bus_subscription_open(fixture->bus, "oncepay.wake.relay", 2, &pokes),
+                     STATUS_OK);
     assert_int_equal(bus_subscription_open(fixture->bus, subject, 10, &inbox), STATUS_OK);
     (void)snprintf(subject, sizeof subject, "%s.7", prefix);
     for (int i = 0; i < 3; i++) {
@@ -230,7 +236,8 @@ static void core_messages_are_queued_and_the_oldest_give_way(void **state)
         const struct bus_header header = { "content-type", "text/plain" };
         const struct bus_outgoing poke = { .subject = "oncepay.wake.relay",
                                            .body = span_of_text(body),
-                                           .headers = &header, .header_count = 1,
+                                           .headers = &header,
+                                           .header_count = 1,
                                            .reply = subject };
         assert_int_equal(bus_publish_core(fixture->bus, &poke), STATUS_OK);
     }

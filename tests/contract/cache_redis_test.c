@@ -119,7 +119,8 @@ static void store_answer(struct fixture *fixture, uint8_t key, uint8_t fingerpri
                          const char *text)
 {
     const struct cache_claim claim = claim_of(key, fingerprint, "");
-    struct cache_answer answer = { .key = claim.key, .answer = span_of_text(text),
+    struct cache_answer answer = { .key = claim.key,
+                                   .answer = span_of_text(text),
                                    .lifetime_ms = 60000 };
     memcpy(answer.fingerprint, claim.fingerprint, sizeof answer.fingerprint);
     cache_store_answers(fixture->cache, &answer, 1);
@@ -311,15 +312,16 @@ static void a_password_is_sent_and_a_wrong_one_holds_nobody_up(void **state)
     struct fixture *fixture = *state;
     raw(fixture, "CONFIG SET requirepass p@ss/word");
     cache_close(fixture->cache);
-    fixture->cache = open_cache(arena_format(&fixture->arena, "redis://:p%%40ss%%2Fword@127.0.0.1:%d",
-                                             fixture->server.port),
-                                HMAC_KEY);
+    fixture->cache =
+        open_cache(arena_format(&fixture->arena, "redis://:p%%40ss%%2Fword@127.0.0.1:%d",
+                                fixture->server.port),
+                   HMAC_KEY);
     assert_int_equal(claim_once(fixture, 1, 1, "x"), CACHE_PLACED);
     cache_close(fixture->cache);
     const int64_t before_ms = now_ms();
-    fixture->cache = open_cache(arena_format(&fixture->arena, "redis://:wrong@127.0.0.1:%d",
-                                             fixture->server.port),
-                                HMAC_KEY);
+    fixture->cache = open_cache(
+        arena_format(&fixture->arena, "redis://:wrong@127.0.0.1:%d", fixture->server.port),
+        HMAC_KEY);
     assert_in_range(now_ms() - before_ms, 0, 500);
     assert_int_equal(claim_once(fixture, 1, 1, "x"), CACHE_UNKNOWN);
     assert_false(cache_is_available(fixture->cache));
@@ -341,7 +343,8 @@ static pid_t start_babbler(int *out_port)
         (void)signal(SIGPIPE, SIG_IGN);
         for (int i = 0; i < 1000; i++) {
             const int peer = accept(fd, NULL, NULL);
-            const char *text = i % 2 == 0 ? "HTTP/1.1 400 Bad Request\r\n\r\n" : "+OK\r\n+PONG\r\n$99\r\n";
+            const char *text =
+                i % 2 == 0 ? "HTTP/1.1 400 Bad Request\r\n\r\n" : "+OK\r\n+PONG\r\n$99\r\n";
             if (write(peer, text, strlen(text)) < 0) _exit(1);
             for (int j = 0; j < 10 && write(peer, "x", 1) == 1; j++) server_fixture_sleep_ms(20);
             (void)close(peer);
@@ -358,7 +361,8 @@ static void a_stranger_on_the_port_is_no_redis(void **state)
     int port;
     const pid_t child = start_babbler(&port);
     cache_close(fixture->cache);
-    fixture->cache = open_cache(arena_format(&fixture->arena, "redis://127.0.0.1:%d", port), HMAC_KEY);
+    fixture->cache =
+        open_cache(arena_format(&fixture->arena, "redis://127.0.0.1:%d", port), HMAC_KEY);
     const int64_t until_ms = now_ms() + 4000;
     while (now_ms() < until_ms) {
         const int64_t call_ms = now_ms();
@@ -400,9 +404,9 @@ static void a_lease_is_for_one_owner_until_it_is_released_or_runs_out(void **sta
 static void wrong_options_are_refused(void **state)
 {
     (void)state;
-    static const char *const URLS[] = { "http://x", "redis://", "redis://:pw@", "redis://h:0",
-                                        "redis://h:99999", "redis://h:1/x", "unix://relative",
-                                        "redis://user@h" };
+    static const char *const URLS[] = { "http://x",        "redis://",        "redis://:pw@",
+                                        "redis://h:0",     "redis://h:99999", "redis://h:1/x",
+                                        "unix://relative", "redis://user@h" };
     for (size_t i = 0; i < COUNT_OF(URLS); i++) {
         const struct cache_options options = { .url = URLS[i],
                                                .hmac_key = span_of_text(HMAC_KEY),
@@ -415,12 +419,16 @@ static void wrong_options_are_refused(void **state)
         assert_non_null(error);
     }
     struct cache *cache = NULL;
-    const struct cache_options weak = { .url = "redis://h", .hmac_key = span_of_text("short"),
-                                        .command_timeout_ms = 50, .placeholder_ms = 10000,
+    const struct cache_options weak = { .url = "redis://h",
+                                        .hmac_key = span_of_text("short"),
+                                        .command_timeout_ms = 50,
+                                        .placeholder_ms = 10000,
                                         .lease_ms = 1000 };
     assert_int_equal(cache_open(&weak, &cache, NULL), STATUS_STOP);
-    const struct cache_options longer = { .url = "redis://h", .hmac_key = span_of_text(HMAC_KEY),
-                                          .command_timeout_ms = 50, .placeholder_ms = 10001,
+    const struct cache_options longer = { .url = "redis://h",
+                                          .hmac_key = span_of_text(HMAC_KEY),
+                                          .command_timeout_ms = 50,
+                                          .placeholder_ms = 10001,
                                           .lease_ms = 1000 };
     assert_int_equal(cache_open(&longer, &cache, NULL), STATUS_STOP);
 }

@@ -39,7 +39,8 @@ static bool port_is_free(int port)
 {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const struct sockaddr_in address = address_of(port);
-    const bool is_free = fd >= 0 && bind(fd, (const struct sockaddr *)&address, sizeof address) == 0;
+    const bool is_free =
+        fd >= 0 && bind(fd, (const struct sockaddr *)&address, sizeof address) == 0;
     if (fd >= 0) (void)close(fd);
     return is_free;
 }
@@ -87,7 +88,8 @@ void server_fixture_write(const struct server_fixture *server, const char *name,
     char path[SERVER_FIXTURE_TEXT_SIZE];
     (void)snprintf(path, sizeof path, "%s/%s", server->folder, name);
     FILE *file = fopen(path, "we");
-    if (file == NULL || fputs(text, file) == EOF || fclose(file) != 0) give_up("cannot write a file");
+    if (file == NULL || fputs(text, file) == EOF || fclose(file) != 0)
+        give_up("cannot write a file");
 }
 
 static _Noreturn void become_server(const struct server_fixture *server)
@@ -106,7 +108,7 @@ static _Noreturn void become_server(const struct server_fixture *server)
     _exit(127);
 }
 
-/* False if it ended before it accepted: a port can be taken for a moment by somebody's connection. */
+/* False if it ended before it accepted: somebody's connection may hold the port for a moment. */
 static bool start_once(struct server_fixture *server)
 {
     server->pid = fork();
@@ -169,6 +171,7 @@ static int remove_entry(const char *path, const struct stat *about, int kind, st
 void server_fixture_finish(struct server_fixture *server)
 {
     server_fixture_kill(server);
-    if (server->folder[0] != '\0') (void)nftw(server->folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    if (server->folder[0] != '\0')
+        (void)nftw(server->folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     *server = (struct server_fixture){ 0 };
 }

@@ -1,7 +1,8 @@
 /*
  * tests/support/server_fixture.h: a private server process for one test program: its own folder
  * under /tmp and its own port, below the range that the kernel gives to outgoing connections, so
- * that it can be killed and started again on the same port. It dies with the test, however that ends.
+ * that it can be killed and started again on the same port. It dies with the test, however that
+ * ends.
  */
 #ifndef ONCEPAY_TESTS_SUPPORT_SERVER_FIXTURE_H
 #define ONCEPAY_TESTS_SUPPORT_SERVER_FIXTURE_H
@@ -21,7 +22,7 @@ struct server_fixture {
     char arguments[SERVER_FIXTURE_ARGUMENTS_MAX][SERVER_FIXTURE_TEXT_SIZE];
 };
 
-/* Makes the folder, finds a port. Failing anything, all of these abort with a sentence on stderr. */
+/* Makes the folder, finds a port. All of these abort with a sentence on stderr if they fail. */
 void server_fixture_init(struct server_fixture *server);
 /* One more word of the command line; the first is the program. */
 void server_fixture_argument(struct server_fixture *server, const char *format, ...)
@@ -31,7 +32,7 @@ void server_fixture_write(const struct server_fixture *server, const char *name,
 
 /* Starts and waits until it accepts connections. */
 void server_fixture_start(struct server_fixture *server);
-void server_fixture_kill(struct server_fixture *server); /* SIGKILL, and it is gone */
+void server_fixture_kill(struct server_fixture *server);   /* SIGKILL, and it is gone */
 void server_fixture_freeze(struct server_fixture *server); /* SIGSTOP */
 void server_fixture_thaw(struct server_fixture *server);
 /* Kills, removes the folder. */

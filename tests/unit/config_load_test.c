@@ -30,10 +30,10 @@ static int make_folder(void **state)
     write_file("hmac", "0123456789abcdef\n");
     write_file("key", "sk_test\n");
     write_file("hook", "whsec_test\n");
-    static const char *const OVERRIDES[] = { "ONCEPAY_CONFIG",    "ONCEPAY_NATS_URL",
-                                             "ONCEPAY_PG_URL",    "ONCEPAY_REDIS_URL",
-                                             "ONCEPAY_SIM_URL",   "ONCEPAY_GATEWAY_PORT",
-                                             "ONCEPAY_RECOVERY",  "ONCEPAY_METRICS_PORT",
+    static const char *const OVERRIDES[] = { "ONCEPAY_CONFIG",   "ONCEPAY_NATS_URL",
+                                             "ONCEPAY_PG_URL",   "ONCEPAY_REDIS_URL",
+                                             "ONCEPAY_SIM_URL",  "ONCEPAY_GATEWAY_PORT",
+                                             "ONCEPAY_RECOVERY", "ONCEPAY_METRICS_PORT",
                                              "ONCEPAY_SECRETS" };
     for (size_t i = 0; i < COUNT_OF(OVERRIDES); i++) (void)unsetenv(OVERRIDES[i]);
     return 0;
@@ -75,7 +75,7 @@ static const char *refusal(const char *text)
 
 #define HEAD "installation: test\ndevelopment: true\nredis: {hmac_key_file: hmac}\n"
 #define ACCOUNT_AT(id, url)                                                                        \
-    "  - id: " id "\n    psp: stripe\n    base_url: " url "\n    failure_domain: eu\n"              \
+    "  - id: " id "\n    psp: stripe\n    base_url: " url "\n    failure_domain: eu\n"             \
     "    currencies: [EUR]\n    methods: [card]\n    token_realms: [stripe]\n"                     \
     "    api_key_file: key\n    webhook_secret_file: hook\n"
 #define ACCOUNT(id) ACCOUNT_AT(id, "http://sim")
@@ -142,16 +142,14 @@ static void each_wrong_key_or_value_is_named_where_it_stands(void **state)
           "oncepay.yaml:4:19: timers.lease_s: \"-45\" is not an integer" },
         { HEAD "timers: {lease_s: 9999999999999999999}\n",
           "oncepay.yaml:4:19: timers.lease_s: \"9999999999999999999\" is not an integer" },
-        { HEAD "timers: {lease_s: 4}\n",
-          "oncepay.yaml:4:19: timers.lease_s: 4 is not in 5..600" },
+        { HEAD "timers: {lease_s: 4}\n", "oncepay.yaml:4:19: timers.lease_s: 4 is not in 5..600" },
         { HEAD "timers:\n  stuck_after_s: 30\n",
           "oncepay.yaml:5:18: timers.stuck_after_s: 30 is not in 60..300" },
-        { HEAD "relay: {poll: 1ms}\n",
-          "oncepay.yaml:4:15: relay.poll: 1ms is not in 5..10000 ms" },
-        { HEAD "relay: {poll: 50}\n",
-          "oncepay.yaml:4:15: relay.poll: \"50\" is not a duration like 500ms, 15s, 5m, 24h or 7d" },
-        { HEAD "relay: {poll: 1 s}\n",
-          "oncepay.yaml:4:15: relay.poll: \"1 s\" is not a duration like 500ms, 15s, 5m, 24h or 7d" },
+        { HEAD "relay: {poll: 1ms}\n", "oncepay.yaml:4:15: relay.poll: 1ms is not in 5..10000 ms" },
+        { HEAD "relay: {poll: 50}\n", "oncepay.yaml:4:15: relay.poll: \"50\" is not a duration "
+                                      "like 500ms, 15s, 5m, 24h or 7d" },
+        { HEAD "relay: {poll: 1 s}\n", "oncepay.yaml:4:15: relay.poll: \"1 s\" is not a duration "
+                                       "like 500ms, 15s, 5m, 24h or 7d" },
         { HEAD "streams: {intake: {bytes_max: 1GB}}\n",
           "oncepay.yaml:4:31: streams.intake.bytes_max: \"1GB\" is not a size like 65536, 64KiB, "
           "256MiB or 2GiB" },
@@ -216,8 +214,8 @@ static void keys_that_depend_on_each_other_are_checked_together(void **state)
 {
     (void)state;
     static const struct row ROWS[] = {
-        { HEAD "timers:\n  lease_s: 30\n",
-          "oncepay.yaml:5:12: timers.lease_s: must outlive send_by_ms + call_limit_ms by a second" },
+        { HEAD "timers:\n  lease_s: 30\n", "oncepay.yaml:5:12: timers.lease_s: must outlive "
+                                           "send_by_ms + call_limit_ms by a second" },
         { HEAD "timers:\n  call_limit_ms: 60000\n",
           "oncepay.yaml:5:3: timers.lease_s: must outlive send_by_ms + call_limit_ms by a second" },
         { HEAD "timers:\n  call_connect_ms: 31000\n",
@@ -248,7 +246,8 @@ static void production_allows_less(void **state)
                         "oncepay.yaml:1:1: streams.replicas: must be 3 or 5 unless development is "
                         "true");
     assert_string_equal(
-        refusal(HTTP), "oncepay.yaml:5:5: account a: base_url must be https unless development is true");
+        refusal(HTTP),
+        "oncepay.yaml:5:5: account a: base_url must be https unless development is true");
     static const char *const GOOD =
         "installation: test\nredis: {hmac_key_file: hmac}\nstreams: {replicas: 3}\n";
     assert_int_equal(chmod(path, 0644), 0);
@@ -291,17 +290,18 @@ static void variables_override_and_fill_in(void **state)
     assert_int_equal(setenv("ONCEPAY_NATS_URL", "nats://u:p@127.0.0.1:1", 1), 0);
     assert_int_equal(setenv("ONCEPAY_GATEWAY_PORT", "0", 1), 0);
     assert_int_equal(setenv("ONCEPAY_SIM_URL", "http://127.0.0.1:9", 1), 0);
-    assert_int_equal(load(HEAD "nats: {url: nats://file:1}\naccounts:\n"
-                               ACCOUNT_AT("a", "${ONCEPAY_SIM_URL}/a"),
-                          &config, &error),
-                     STATUS_OK);
+    assert_int_equal(
+        load(HEAD "nats: {url: nats://file:1}\naccounts:\n" ACCOUNT_AT("a", "${ONCEPAY_SIM_URL}/a"),
+             &config, &error),
+        STATUS_OK);
     assert_string_equal(config.nats.url, "nats://u:p@127.0.0.1:1");
     assert_int_equal(config.gateway.port, 0);
     assert_string_equal(config.accounts[0].base_url, "http://127.0.0.1:9/a");
     assert_string_equal(config.accounts[0].psp_account.base_url, "http://127.0.0.1:9/a");
     config_finish(&config);
     assert_int_equal(setenv("ONCEPAY_GATEWAY_PORT", "65536", 1), 0);
-    assert_string_equal(refusal(HEAD), "ONCEPAY_GATEWAY_PORT: gateway.port: 65536 is not in 0..65535");
+    assert_string_equal(refusal(HEAD),
+                        "ONCEPAY_GATEWAY_PORT: gateway.port: 65536 is not in 0..65535");
     assert_int_equal(setenv("ONCEPAY_GATEWAY_PORT", "", 1), 0); /* empty is as good as unset */
     assert_string_equal(refusal(HEAD), "accepted");
     assert_int_equal(unsetenv("ONCEPAY_NATS_URL"), 0);
@@ -362,8 +362,8 @@ static void an_account_without_a_way_back_needs_an_owner(void **state)
     (void)state;
     struct config config = { 0 };
     struct config_error error;
-    assert_int_equal(load(HEAD "accounts:\n" ACCOUNT("a") ACCOUNT("b")
-                          "    accept_manual_recovery: ops@example.org\n",
+    assert_int_equal(load(HEAD "accounts:\n" ACCOUNT("a")
+                              ACCOUNT("b") "    accept_manual_recovery: ops@example.org\n",
                           &config, &error),
                      STATUS_OK);
     const struct psp_capability none = { .has_retrieve = true };

@@ -15,11 +15,14 @@
 #define RULES "version: 1\nrules:\n"
 
 static const char *const CARD[] = { "card" };
-static const struct config_account MAIN = { .id = "stripe-main", .psp = "stripe",
+static const struct config_account MAIN = { .id = "stripe-main",
+                                            .psp = "stripe",
                                             .methods = { CARD, 1 } };
-static const struct config_account BACKUP = { .id = "stripe-backup", .psp = "stripe",
+static const struct config_account BACKUP = { .id = "stripe-backup",
+                                              .psp = "stripe",
                                               .methods = { CARD, 1 } };
-static const struct config_account ADYEN = { .id = "adyen-main", .psp = "adyen",
+static const struct config_account ADYEN = { .id = "adyen-main",
+                                             .psp = "adyen",
                                              .methods = { CARD, 1 } };
 static const struct psp_capability STRIPE = { .has_idempotency_key = true, .has_retrieve = true };
 static const struct psp_capability NO_RETRIEVE = { .has_idempotency_key = true };
@@ -54,8 +57,8 @@ static void each_wrong_rule_is_named_where_it_stands(void **state)
           "recovery.yaml:3:5: rules[0].match is missing" },
         { RULES RULE("{psp: stripe}"),
           "recovery.yaml:3:13: unknown key \"psp\" in rules[0].match" },
-        { RULES RULE("{channel: stipe}"),
-          "recovery.yaml:3:22: rules[0].match.channel: \"stipe\" is neither an account nor its PSP" },
+        { RULES RULE("{channel: stipe}"), "recovery.yaml:3:22: rules[0].match.channel: \"stipe\" "
+                                          "is neither an account nor its PSP" },
         { RULES RULE("{payment_method: crad}"),
           "recovery.yaml:3:29: rules[0].match.payment_method: \"crad\" is no payment method" },
         { RULES RULE("{operation: pay}"),
@@ -131,25 +134,25 @@ static void what_an_account_cannot_do_is_refused_only_where_it_would_apply(void 
         refusal(RULES RULE_WITH("{}", "[idempotent_replay, retrieve]", "[1s]"), MIXED, 2),
         "recovery.yaml:4:37: rules[0].strategies[1]: account adyen-main (PSP adyen) cannot do "
         "retrieve");
-    assert_string_equal(refusal(RULES RULE_WITH("{}", "[idempotent_replay, retrieve]", "[1s]")
-                                    RULE_WITH("{channel: adyen}",
-                                              "[idempotent_replay, wait_webhook]", "[1s]"),
-                                MIXED, 2),
-                        "accepted");
+    assert_string_equal(
+        refusal(RULES RULE_WITH("{}", "[idempotent_replay, retrieve]", "[1s]")
+                    RULE_WITH("{channel: adyen}", "[idempotent_replay, wait_webhook]", "[1s]"),
+                MIXED, 2),
+        "accepted");
 }
 
 static void the_most_specific_rule_wins_wherever_it_stands(void **state)
 {
     (void)state;
     static const char TEXT[] =
-        RULES RULE("{channel: stripe-main, payment_method: card, operation: create}")
-            RULE("{}") RULE("{channel: stripe}") RULE("{channel: stripe-main}")
+        RULES RULE("{channel: stripe-main, payment_method: card, operation: create}") RULE("{}")
+            RULE("{channel: stripe}") RULE("{channel: stripe-main}")
                 RULE("{channel: stripe, payment_method: card}");
     struct recovery_policy policy;
     struct config_error error;
-    assert_int_equal(recovery_policy_parse("recovery.yaml", span_of_text(TEXT), MIXED, 0, &policy,
-                                           &error),
-                     STATUS_OK);
+    assert_int_equal(
+        recovery_policy_parse("recovery.yaml", span_of_text(TEXT), MIXED, 0, &policy, &error),
+        STATUS_OK);
     static const struct {
         const char *psp, *account, *method;
         enum operation operation;
@@ -179,7 +182,8 @@ static void a_version_is_its_number_and_its_bytes(void **state)
     struct recovery_policy again;
     struct recovery_policy spaced;
     struct config_error error;
-    assert_int_equal(recovery_policy_parse("a", span_of_text(TEXT), NULL, 0, &first, &error), STATUS_OK);
+    assert_int_equal(recovery_policy_parse("a", span_of_text(TEXT), NULL, 0, &first, &error),
+                     STATUS_OK);
     assert_int_equal(recovery_policy_parse("b", first.source, NULL, 0, &again, &error), STATUS_OK);
     assert_int_equal(recovery_policy_parse("c", span_of_text(SPACED), NULL, 0, &spaced, &error),
                      STATUS_OK);

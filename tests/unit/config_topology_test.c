@@ -14,8 +14,10 @@ static void only_what_can_be_published_to_is_a_subject(void **state)
 {
     (void)state;
     static const char *const GOOD[] = { "a", "pay.intake.m-1001.pay", "_INBOX.x", "a.b*", "a.>b" };
-    static const char *const BAD[] = { "", ".", "a.", ".a", "a..b", "a b", "a.*", "*", "a.>", "a\n",
-                                       "a\r\nPUB b 0\r\n", "\x7f", "\xc3\xa9" };
+    static const char *const BAD[] = {
+        "",     ".",       "a.", ".a", "a..b", "a b", "a.*", "*", "a.>", "a\n", "a\r\nPUB b 0\r\n",
+        "\x7f", "\xc3\xa9"
+    };
     for (size_t i = 0; i < COUNT_OF(GOOD); i++) assert_true(bus_subject_is_valid(GOOD[i]));
     for (size_t i = 0; i < COUNT_OF(BAD); i++) assert_false(bus_subject_is_valid(BAD[i]));
     assert_false(bus_subject_is_valid(NULL));
@@ -34,14 +36,23 @@ static void filters_match_and_overlap_like_the_servers(void **state)
         const char *a, *b;
         bool matches, overlaps;
     } ROWS[] = {
-        { "a.b", "a.b", true, true },      { "a.b", "a.c", false, false },
-        { "a.*", "a.b", true, true },      { "a.*", "a", false, false },
-        { "a.*", "a.b.c", false, false },  { "a.>", "a.b.c", true, true },
-        { "a.>", "a", false, false },      { ">", "a", true, true },
-        { "a.b", "a.*", false, true },     { "a.*.c", "a.b.*", false, true },
-        { "a.*.c", "a.b.d", false, false }, { "a.b", "a.>", false, true },
-        { "*.b", "a.*", false, true },     { "a.b.c", "a.b", false, false },
+        { "a.b", "a.b", true, true },
+        { "a.b", "a.c", false, false },
+        { "a.*", "a.b", true, true },
+        { "a.*", "a", false, false },
+        { "a.*", "a.b.c", false, false },
+        { "a.>", "a.b.c", true, true },
+        { "a.>", "a", false, false },
+        { ">", "a", true, true },
+        { "a.b", "a.*", false, true },
+        { "a.*.c", "a.b.*", false, true },
+        { "a.*.c", "a.b.d", false, false },
+        { "a.b", "a.>", false, true },
+        { "*.b", "a.*", false, true },
+        { "a.b.c", "a.b", false, false },
         { "pay.recover.*.x", "pay.recover.evidence.*", false, true },
+        { "pay.recover.*.*", "pay.recover.*.x", true, true },
+        { "a.*", "a.>", false, true },
         { "pay.create.x.new", "pay.create.x.follow", false, false },
     };
     for (size_t i = 0; i < COUNT_OF(ROWS); i++) {
@@ -91,11 +102,16 @@ static void every_command_has_one_reader(void **state)
 {
     (void)state;
     static const char *const SUBJECTS[] = {
-        "pay.intake.m-1001.pay",          "pay.intake.m-1001.pay.too.long",
-        "pay.route.0",                    "pay.route.15",
-        "pay.settle.7",                   "pay.create.stripe-main.new",
-        "pay.create.stripe-main.follow",  "pay.create.stripe-backup.new",
-        "pay.recover.evidence.stripe-main", "pay.recover.wake.stripe-backup",
+        "pay.intake.m-1001.pay",
+        "pay.intake.m-1001.pay.too.long",
+        "pay.route.0",
+        "pay.route.15",
+        "pay.settle.7",
+        "pay.create.stripe-main.new",
+        "pay.create.stripe-main.follow",
+        "pay.create.stripe-backup.new",
+        "pay.recover.evidence.stripe-main",
+        "pay.recover.wake.stripe-backup",
     };
     struct config config = development();
     struct arena arena = { 0 };
@@ -145,8 +161,10 @@ static void a_wrong_topology_is_named(void **state)
     static const char *const OTHERS[] = { "*.b" };
     struct bus_stream_spec streams[] = { { .name = "A", .subjects = SUBJECTS, .subject_count = 1 },
                                          { .name = "B", .subjects = OTHERS, .subject_count = 1 } };
-    struct bus_consumer_spec consumers[] = { { .stream = "A", .durable = "x", .filter_subject = "a.b" },
-                                             { .stream = "A", .durable = "y", .filter_subject = "a.*" } };
+    struct bus_consumer_spec consumers[] = {
+        { .stream = "A", .durable = "x", .filter_subject = "a.b" },
+        { .stream = "A", .durable = "y", .filter_subject = "a.*" }
+    };
     struct bus_topology topology = { streams, 2, consumers, 0 };
     struct arena arena = { 0 };
     const char *error = "";
@@ -161,7 +179,8 @@ static void a_wrong_topology_is_named(void **state)
     consumers[1].filter_subject = "b.c";
     assert_int_equal(bus_topology_check(&topology, &arena, &error), STATUS_STOP);
     assert_string_equal(error, "consumer y of A: filter b.c is outside the stream");
-    consumers[1] = (struct bus_consumer_spec){ .stream = "A", .durable = "x", .filter_subject = "a.c" };
+    consumers[1] =
+        (struct bus_consumer_spec){ .stream = "A", .durable = "x", .filter_subject = "a.c" };
     assert_int_equal(bus_topology_check(&topology, &arena, &error), STATUS_STOP);
     assert_string_equal(error, "consumer x of A stands twice");
     consumers[1].durable = "y.z";
