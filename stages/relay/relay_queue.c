@@ -91,8 +91,10 @@ static void list_append(struct list *list, struct line *line)
 {
     line->next = NULL;
     line->previous = list->last;
-    if (list->last != NULL) list->last->next = line;
-    else list->first = line;
+    if (list->last != NULL)
+        list->last->next = line;
+    else
+        list->first = line;
     list->last = line;
     list->count++;
 }
@@ -101,18 +103,24 @@ static void list_prepend(struct list *list, struct line *line)
 {
     line->previous = NULL;
     line->next = list->first;
-    if (list->first != NULL) list->first->previous = line;
-    else list->last = line;
+    if (list->first != NULL)
+        list->first->previous = line;
+    else
+        list->last = line;
     list->first = line;
     list->count++;
 }
 
 static void list_remove(struct list *list, struct line *line)
 {
-    if (line->previous != NULL) line->previous->next = line->next;
-    else list->first = line->next;
-    if (line->next != NULL) line->next->previous = line->previous;
-    else list->last = line->previous;
+    if (line->previous != NULL)
+        line->previous->next = line->next;
+    else
+        list->first = line->next;
+    if (line->next != NULL)
+        line->next->previous = line->previous;
+    else
+        list->last = line->previous;
     list->count--;
 }
 
@@ -164,8 +172,10 @@ void relay_queue_pass(struct relay_queue *queue, enum relay_lane lane_name, int6
     } else {
         struct relay_pass *pass = memory_allocate(sizeof *pass);
         pass->mark = mark;
-        if (lane->last != NULL) lane->last->next = pass;
-        else lane->first = pass;
+        if (lane->last != NULL)
+            lane->last->next = pass;
+        else
+            lane->first = pass;
         lane->last = pass;
     }
 }
@@ -234,8 +244,7 @@ void relay_queue_add(struct relay_queue *queue, enum relay_lane lane_name,
     if (node->pass->oldest_us == 0 || event->created_us < node->pass->oldest_us) {
         node->pass->oldest_us = event->created_us;
     }
-    const struct uuid key =
-        uuid_is_nil(event->payment.uuid) ? event->id.uuid : event->payment.uuid;
+    const struct uuid key = uuid_is_nil(event->payment.uuid) ? event->id.uuid : event->payment.uuid;
     struct line *line = find_line(queue, key);
     if (line == NULL) line = make_line(queue, key);
     insert(line, node);
@@ -253,7 +262,8 @@ struct relay_event *relay_queue_next(struct relay_queue *queue)
 }
 
 /* The line whose first event this is, no longer in flight; NULL if the queue was emptied (then it is freed). */
-static struct line *land(struct relay_queue *queue, struct relay_event *event, struct node **out_node)
+static struct line *land(struct relay_queue *queue, struct relay_event *event,
+                         struct node **out_node)
 {
     union {
         struct relay_event *event;
@@ -264,8 +274,7 @@ static struct line *land(struct relay_queue *queue, struct relay_event *event, s
         free(view.node);
         return NULL;
     }
-    const struct uuid key =
-        uuid_is_nil(event->payment.uuid) ? event->id.uuid : event->payment.uuid;
+    const struct uuid key = uuid_is_nil(event->payment.uuid) ? event->id.uuid : event->payment.uuid;
     struct line *line = find_line(queue, key);
     INVARIANT(line != NULL && line->first == view.node && line->state == LINE_IN_FLIGHT);
     *out_node = view.node;

@@ -41,7 +41,8 @@ void relay_queue_destroy(struct relay_queue *queue);
 /* Begins a pass; what is added to this lane next belongs to it. mark: where the lane stands after it. */
 void relay_queue_pass(struct relay_queue *queue, enum relay_lane lane, int64_t mark);
 /* Copies the event, into its payment's order. */
-void relay_queue_add(struct relay_queue *queue, enum relay_lane lane, const struct relay_event *event);
+void relay_queue_add(struct relay_queue *queue, enum relay_lane lane,
+                     const struct relay_event *event);
 
 /* The next that may be published, now in flight; NULL if there is none. Oldest first. */
 struct relay_event *relay_queue_next(struct relay_queue *queue);

@@ -280,7 +280,7 @@ CREATE TABLE oncepay.outbox (
     created_at timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT outbox_pk PRIMARY KEY (id)
 ) PARTITION BY RANGE (id);
-CREATE INDEX outbox_event ON oncepay.outbox (xid) WHERE kind = 2;
+CREATE INDEX outbox_event ON oncepay.outbox (xid, id) WHERE kind = 2;
 CREATE INDEX outbox_command ON oncepay.outbox (subject, created_at) WHERE kind = 1;
 
 -- Where the relay stands: one row per command subject, one per event shard, one per stream.
