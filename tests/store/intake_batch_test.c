@@ -587,6 +587,29 @@ static void a_lost_race_undoes_the_whole_batch(void **state)
     assert_int_equal(count_rows(scene, "active_payment"), 2);
 }
 
+/* A plan made while the tables were empty is kept; it must not cost more when they have grown. */
+static void plans_made_on_empty_tables_stay_good(void **state)
+{
+    struct scene *scene = *state;
+    enum { ROUNDS = 20, SIZE = 64 };
+    for (int i = 0; i < ROUNDS * SIZE; i++) {
+        add(scene, i, NULL);
+        if (scene->messages.count < SIZE) continue;
+        run(scene);
+        run(scene); /* replays read most */
+        intake_messages_clear(&scene->messages);
+    }
+    store_destroy(scene->store);
+    scene->store = NULL;
+    static const char *const TABLES[] = { "payment", "active_payment", "idempotency_key",
+                                          "state_history", "outbox" };
+    for (size_t i = 0; i < COUNT_OF(TABLES); i++) {
+        const int64_t reads = pg_fixture_reads_per_row(scene->url, TABLES[i]);
+        if (reads > 10) print_error("%s: %" PRId64 " rows read for each\n", TABLES[i], reads);
+        assert_true(reads <= 10);
+    }
+}
+
 static int start(void **state)
 {
     (void)state;
@@ -622,6 +645,7 @@ int main(void)
         SCENE(amounts_at_the_edge_are_taken),
         SCENE(the_loser_of_a_race_decides_again),
         SCENE(a_lost_race_undoes_the_whole_batch),
+        SCENE(plans_made_on_empty_tables_stay_good),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

@@ -374,6 +374,28 @@ static void a_payment_that_is_not_there_is_nothing(void **state)
     expect(scene, 0, ROUTE_NOTHING, "payment_missing");
 }
 
+/* A plan made while the tables were empty is kept; it must not cost more when they have grown. */
+static void plans_made_on_empty_tables_stay_good(void **state)
+{
+    struct scene *scene = *state;
+    enum { ROUNDS = 10 };
+    for (int i = 0; i < ROUNDS * PAYMENTS_MAX; i++) {
+        (void)accept_payment(scene, i, 1000);
+        if (scene->count < PAYMENTS_MAX) continue;
+        assert_int_equal(run(scene), STATUS_OK);
+        scene->count = 0;
+    }
+    store_destroy(scene->store);
+    scene->store = NULL;
+    static const char *const TABLES[] = { "payment", "payment_attempt", "routing_decision",
+                                          "state_history", "outbox" };
+    for (size_t i = 0; i < COUNT_OF(TABLES); i++) {
+        const int64_t reads = pg_fixture_reads_per_row(scene->url, TABLES[i]);
+        if (reads > 20) print_error("%s: %" PRId64 " rows read for each\n", TABLES[i], reads);
+        assert_true(reads <= 20);
+    }
+}
+
 static int start(void **state)
 {
     (void)state;
@@ -402,6 +424,7 @@ int main(void)
         SCENE(full_accounts_make_payments_wait),
         SCENE(one_of_two_routes_a_payment),
         SCENE(a_payment_that_is_not_there_is_nothing),
+        SCENE(plans_made_on_empty_tables_stay_good),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

@@ -303,6 +303,36 @@ int64_t pg_fixture_number(const char *url, const char *sql)
     return number;
 }
 
+/* A connection reports what it read when it ends, and leaves the list after that. */
+static void wait_until_alone(const char *url)
+{
+    for (int i = 0; i < READY_TRIES; i++) {
+        if (pg_fixture_number(
+                url, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+                     " AND backend_type = 'client backend' AND pid <> pg_backend_pid()") == 0) {
+            return;
+        }
+        sleep_ms(READY_WAIT_MS);
+    }
+    give_up(url, "connections are still open");
+}
+
+int64_t pg_fixture_reads_per_row(const char *url, const char *table)
+{
+    char sql[500];
+    wait_until_alone(url);
+    (void)snprintf(
+        sql, sizeof sql,
+        "SELECT coalesce(sum(s.seq_tup_read), 0) + coalesce(sum(i.reads), 0)"
+        " FROM pg_partition_tree('%s') t JOIN pg_stat_user_tables s ON s.relid = t.relid"
+        " LEFT JOIN LATERAL (SELECT sum(x.idx_tup_read) AS reads FROM pg_stat_user_indexes x"
+        " WHERE x.relid = t.relid) i ON true",
+        table);
+    const int64_t reads = pg_fixture_number(url, sql);
+    (void)snprintf(sql, sizeof sql, "SELECT greatest(count(*), 1) FROM %s", table);
+    return reads / pg_fixture_number(url, sql);
+}
+
 void pg_fixture_cut(const char *url)
 {
     (void)pg_fixture_number(url, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"

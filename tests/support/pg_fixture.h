@@ -38,6 +38,12 @@ const char *pg_fixture_try(const char *url, const char *sql,
 /* First column of the only row. */
 int64_t pg_fixture_number(const char *url, const char *sql);
 char *pg_fixture_text(const char *url, const char *sql); /* the caller frees; SQL NULL is "" */
+/*
+ * Rows that this database's connections have read per row that is stored in table and its
+ * partitions, by scans and by all of its indexes: growing work shows here whatever the machine does.
+ * Connections report at their end, so destroy the store before.
+ */
+int64_t pg_fixture_reads_per_row(const char *url, const char *table);
 /* Cuts every other connection to this database, as a restart would. */
 void pg_fixture_cut(const char *url);
 
