@@ -1,7 +1,27 @@
 /* stages/recovery_plan.c: see recovery_plan.h. */
 #include "stages/recovery_plan.h"
 
-enum { RESEND_DELAY_MS_MIN = 500, RESEND_DELAY_MS_MAX = 30000, RETRY_AFTER_S_MAX = 3600 };
+#include "pipeline/clock.h"
+
+enum {
+    RESEND_DELAY_MS_MIN = 500,
+    RESEND_DELAY_MS_MAX = 30000,
+    RETRY_AFTER_S_MAX = 3600,
+    RESENDS_MAX = 10,
+    CLAIMS_MAX = 5,
+};
+
+struct recovery_limits recovery_limits_of(const struct config_timers *timers,
+                                          const struct psp_capability *capability)
+{
+    return (struct recovery_limits){
+        .replay_until_us = timers->replay_until_s * CLOCK_SECOND_US,
+        .key_usable_us = (capability->key_retention_s - capability->key_margin_s) * CLOCK_SECOND_US,
+        .resends_max = RESENDS_MAX,
+        .claims_max = CLAIMS_MAX,
+        .pending_age_max_us = timers->pending_age_max_s * CLOCK_SECOND_US,
+    };
+}
 
 const char *recovery_action_name(int code)
 {

@@ -38,6 +38,10 @@ struct recovery_limits {
     int64_t pending_age_max_us;
 };
 
+/* The same for every process of an installation, so that who explains it says what recover does. */
+struct recovery_limits recovery_limits_of(const struct config_timers *timers,
+                                          const struct psp_capability *capability);
+
 enum recovery_action {
     RECOVERY_RESOLVE = 1, /* the attempt is final: nothing to do */
     RECOVERY_PAUSE,       /* claimed too often without an outcome: a person must look */

@@ -4,7 +4,7 @@
 #include "pipeline/clock.h"
 #include "pipeline/log.h"
 
-enum { RESENDS_MAX = 10, CLAIMS_MAX = 5, MESSAGES_WANTED = 16 };
+enum { MESSAGES_WANTED = 16 };
 
 bool recover_lane_open(struct recover_lane *self, struct stage *stage, const struct config_account *account,
                        struct recover_policies *policies, int *out_exit_code)
@@ -18,14 +18,7 @@ bool recover_lane_open(struct recover_lane *self, struct stage *stage, const str
         *out_exit_code = 2;
         return false;
     }
-    const struct psp_capability *capability = &self->lane.psp->capability;
-    self->limits = (struct recovery_limits){
-        .replay_until_us = timers->replay_until_s * CLOCK_SECOND_US,
-        .key_usable_us = (capability->key_retention_s - capability->key_margin_s) * CLOCK_SECOND_US,
-        .resends_max = RESENDS_MAX,
-        .claims_max = CLAIMS_MAX,
-        .pending_age_max_us = timers->pending_age_max_s * CLOCK_SECOND_US,
-    };
+    self->limits = recovery_limits_of(timers, &self->lane.psp->capability);
     const int64_t now_us = clock_monotonic_us();
     budget_init(&self->lookups, limits->lookups_per_s, limits->lookups_concurrent, now_us);
     budget_init(&self->creates, limits->creates_per_s, limits->creates_concurrent, now_us);
