@@ -1,0 +1,6 @@
+-- What route decided for a payment. $1 payment.
+-- -> ordinal that it follows, account (NULL: no route), attempt, routing version, reasons (JSON), created_at
+SELECT d.follows, d.channel_account, d.attempt_id, d.routing_version, d.reasons::text, d.created_at
+  FROM oncepay.routing_decision d
+ WHERE d.payment_id = $1::uuid
+ ORDER BY d.follows
