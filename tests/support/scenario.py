@@ -148,7 +148,7 @@ class Stack:
         return next((row["state"] for row in rows if row["name"] == name), "absent")
 
     def wait_dead(self, name, timeout=30):
-        wait_for("%s is dead" % name, lambda: self.status(name) not in ("running", "ready", "stopped"), timeout, 0.2)
+        wait_for("%s is dead" % name, lambda: self.status(name) not in ("running", "suspended"), timeout, 0.2)
 
     def cli(self, *arguments, check=True):
         return self.run(os.path.join(BIN, "oncepay"), *arguments, check=check)
