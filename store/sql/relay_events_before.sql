@@ -1,6 +1,6 @@
 -- Events of payments with lower versions than these, whose transactions have higher numbers: a payment's history
 -- tells (by its rows' xmin) which transaction wrote each of its versions. $1 payments, $2 versions,
--- $3 xid after which, $4 snapshot that shows them, $5 lowest id (prunes partitions).
+-- $3 xid after which, $4 snapshot that shows them, $5 lowest id (prunes partitions; ids of before 2020 are no times).
 -- -> xid, id, payment, version, created_at, subject, headers, body.
 SELECT o.xid, o.id, o.payment_id, o.version, o.created_at, o.subject, o.headers, o.body
   FROM unnest($1::uuid[], $2::int4[]) AS d(payment_id, version)
@@ -13,7 +13,7 @@ SELECT o.xid, o.id, o.payment_id, o.version, o.created_at, o.subject, o.headers,
                    AND h.version < d.version) w) t
  CROSS JOIN LATERAL (
         SELECT f.* FROM oncepay.outbox f
-         WHERE f.kind = 2 AND f.xid = t.xid::text::xid8 AND f.id >= $5::uuid
+         WHERE f.kind = 2 AND f.xid = t.xid::text::xid8 AND (f.id >= $5::uuid OR f.id < '016f5e66-e800-0000-0000-000000000000'::uuid)
            AND f.payment_id = d.payment_id AND f.version > 0 AND f.version < d.version
            AND pg_visible_in_snapshot(f.xid, $4::text::pg_snapshot)) o
  WHERE t.xid < pg_snapshot_xmax($4::text::pg_snapshot)::text::int8
