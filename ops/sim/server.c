@@ -127,11 +127,10 @@ struct server *server_create(uint16_t port, struct deadline_queue *deadlines,
     *server = (struct server){ .deadlines = deadlines, .handler = handler, .self = self };
     struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(port) };
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    server->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
-                                      on_request, server, MHD_OPTION_SOCK_ADDR, &address,
-                                      MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
-                                      MHD_OPTION_CONNECTION_LIMIT, (unsigned)SERVER_CONNECTIONS_MAX,
-                                      MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_END);
+    server->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, server,
+        MHD_OPTION_SOCK_ADDR, &address, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)SERVER_CONNECTIONS_MAX, MHD_OPTION_END);
     if (server->daemon == NULL) {
         free(server);
         return NULL;

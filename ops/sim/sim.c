@@ -27,6 +27,17 @@ static void due_destroy(struct sim_due *due)
     free(due);
 }
 
+static void forget_dues(struct sim *sim)
+{
+    struct sim_due *next = NULL;
+    for (struct sim_due *due = sim->dues; due != NULL; due = next) {
+        next = due->next;
+        deadline_cancel(&sim->deadlines, &due->deadline);
+        free(due);
+    }
+    sim->dues = NULL;
+}
+
 static void on_due(void *self)
 {
     struct sim_due *due = self;
@@ -105,7 +116,7 @@ void sim_reset(struct sim *sim)
 {
     server_close_held(sim->server); /* they point into the books */
     webhook_clear(sim->webhooks);
-    while (sim->dues != NULL) due_destroy(sim->dues);
+    forget_dues(sim);
     arrivals_clear(&sim->arrivals);
     faults_restart_counts(&sim->faults);
     ledger_clear(&sim->ledger);
@@ -241,7 +252,7 @@ void sim_finish(struct sim *sim)
 {
     server_destroy(sim->server);
     webhook_destroy(sim->webhooks);
-    while (sim->dues != NULL) due_destroy(sim->dues);
+    forget_dues(sim);
     arrivals_clear(&sim->arrivals);
     ledger_close(&sim->ledger);
     faults_finish(&sim->faults);

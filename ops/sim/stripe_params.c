@@ -201,12 +201,10 @@ bool stripe_params_parse(struct span body, struct arena *arena, struct stripe_pa
 char *stripe_params_with_reference(const char *metadata, const char *reference, struct arena *arena)
 {
     json_t *object = json_loads(metadata, 0, NULL);
-    INVARIANT(object != NULL);
     INVARIANT(json_object_set_new(object, "reference", json_string(reference)) == 0);
-    char *text = json_dumps(object, JSON_COMPACT);
-    INVARIANT(text != NULL);
-    char *copy = arena_copy(arena, text, strlen(text));
-    free(text);
+    const size_t length = json_dumpb(object, NULL, 0, JSON_COMPACT);
+    char *text = arena_allocate(arena, length + 1);
+    INVARIANT(json_dumpb(object, text, length, JSON_COMPACT) == length);
     json_decref(object);
-    return copy;
+    return text;
 }
