@@ -302,7 +302,7 @@ static bool words_meet(const char *a, const char *b)
 
 static bool channels_meet(const struct parsing *parsing, const char *a, const char *b)
 {
-    if (words_meet(a, b)) return true;
+    if (a == NULL || b == NULL || strcmp(a, b) == 0) return true;
     for (size_t i = 0; i < parsing->channel_count; i++) {
         const struct config_account *account = parsing->channels[i].account;
         const bool has_a = strcmp(account->id, a) == 0 || strcmp(account->psp, a) == 0;

@@ -176,41 +176,51 @@ static enum status read_scalar(const struct value *value, void *target)
     UNREACHABLE("no scalar type");
 }
 
+/* What stands in the file, with its variables. */
+static enum status read_node(const struct schema_reading *reading, const struct schema_field *field,
+                             const struct tree_node *node, const char *path, void *target)
+{
+    const char *text = NULL;
+    if (node->kind != TREE_SCALAR) return REFUSE(reading, node, "%s: must be one value", path);
+    if (!node->quoted && (node->text[0] == '\0' || strcmp(node->text, "~") == 0)) {
+        return REFUSE(reading, node, "%s: has no value", path);
+    }
+    TRY(expand(reading, node, path, &text));
+    INVARIANT(text != NULL);
+    const struct value value = { reading, field, node, path, text };
+    return read_scalar(&value, target);
+}
+
+/* The error then names the variable instead of a place in the file. */
+static enum status read_override(const struct schema_reading *reading,
+                                 const struct schema_field *field, const char *text,
+                                 const char *path, void *target)
+{
+    const struct tree_node nowhere = { .kind = TREE_SCALAR };
+    const struct schema_reading variable = { .name = field->environment,
+                                             .arena = reading->arena,
+                                             .error = reading->error };
+    const struct value value = { &variable, field, &nowhere, path,
+                                 arena_copy(reading->arena, text, strlen(text)) };
+    return read_scalar(&value, target);
+}
+
 /* The file's value, unless a variable overrides it; the default if there is neither. */
 static enum status read_simple(const struct schema_reading *reading,
                                const struct schema_field *field, const struct tree_node *parent,
                                const struct tree_node *node, const char *path, void *target)
 {
     const char *override = field->environment == NULL ? NULL : getenv(field->environment);
-    struct value value = { .reading = reading, .field = field, .path = path };
     if (override != NULL && override[0] != '\0') {
-        const struct tree_node nowhere = { .kind = TREE_SCALAR };
-        const struct schema_reading from_variable = { .name = field->environment,
-                                                      .arena = reading->arena,
-                                                      .error = reading->error };
-        value.reading = &from_variable;
-        value.node = &nowhere;
-        value.text = arena_copy(reading->arena, override, strlen(override));
-        return read_scalar(&value, target);
+        return read_override(reading, field, override, path, target);
     }
-    if (node == NULL && field->fallback == NULL) {
-        return REFUSE(reading, parent, "%s is missing", path);
-    }
-    if (node == NULL && field->fallback[0] == '\0') { /* left out: no text, whatever the range */
+    if (node != NULL) return read_node(reading, field, node, path, target);
+    if (field->fallback == NULL) return REFUSE(reading, parent, "%s is missing", path);
+    if (field->fallback[0] == '\0') { /* left out: no text, whatever the range */
         memcpy(target, &field->fallback, sizeof field->fallback);
         return STATUS_OK;
     }
-    if (node == NULL) {
-        value.node = parent;
-        value.text = field->fallback;
-        return read_scalar(&value, target);
-    }
-    if (node->kind != TREE_SCALAR) return REFUSE(reading, node, "%s: must be one value", path);
-    if (!node->quoted && (node->text[0] == '\0' || strcmp(node->text, "~") == 0)) {
-        return REFUSE(reading, node, "%s: has no value", path);
-    }
-    value.node = node;
-    TRY(expand(reading, node, path, &value.text));
+    const struct value value = { reading, field, parent, path, field->fallback };
     return read_scalar(&value, target);
 }
 
@@ -243,7 +253,7 @@ static enum status read_tokens(const struct schema_reading *reading,
     for (size_t i = 0; i < count; i++) {
         const struct tree_node *item = node->values[i];
         const char *item_path = arena_format(reading->arena, "%s[%zu]", path, i);
-        TRY(read_simple(reading, &item_field, node, item, item_path, &items[i]));
+        TRY(read_node(reading, &item_field, item, item_path, &items[i]));
         for (size_t j = 0; j < i; j++) {
             if (strcmp(items[i], items[j]) == 0) {
                 return REFUSE(reading, item, "%s: \"%s\" stands twice", path, items[i]);
@@ -334,7 +344,7 @@ enum status schema_read_duration(const struct schema_reading *reading, const str
                                  const char *path, int64_t min_ms, int64_t max_ms, int64_t *out_ms)
 {
     const struct schema_field field = { .type = SCHEMA_DURATION, .min = min_ms, .max = max_ms };
-    return read_simple(reading, &field, node, node, path, out_ms);
+    return read_node(reading, &field, node, path, out_ms);
 }
 
 static const char *type_name(enum schema_type type)

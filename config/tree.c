@@ -137,6 +137,7 @@ static enum status read_mapping(struct reading *reading, struct tree_node *mappi
         TRY(read_element(reading, YAML_MAPPING_END_EVENT, true, depth, &key, &done));
         if (done) return STATUS_OK;
         TRY(read_element(reading, YAML_MAPPING_END_EVENT, false, depth, &value, &done));
+        INVARIANT(key != NULL && value != NULL);
         TRY(add_pair(reading, mapping, key, value));
     }
 }

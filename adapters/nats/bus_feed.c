@@ -5,8 +5,8 @@
  */
 #include "adapters/nats/bus_internal.h"
 
-static void on_message(natsConnection *connection, natsSubscription *subscription, natsMsg *message,
-                       void *closure)
+static void deliver(natsConnection *connection, natsSubscription *subscription, natsMsg *message,
+                    void *closure)
 {
     (void)connection;
     (void)subscription;
@@ -25,13 +25,13 @@ static void on_complete(void *closure)
 }
 
 struct bus_feed *bus_feed_open(struct bus *bus, enum bus_role role, const char *subject,
-                               void (*handler)(void *owner, natsMsg *message), void *owner)
+                               void (*on_message)(void *owner, natsMsg *message), void *owner)
 {
     struct bus_feed *feed = memory_allocate(sizeof *feed);
     feed->bus = bus;
     feed->link = bus_link(bus, role);
     feed->subject = memory_copy_text(subject);
-    feed->on_message = handler;
+    feed->on_message = on_message;
     feed->owner = owner;
     feed->next = bus->feeds;
     bus->feeds = feed;
@@ -50,7 +50,7 @@ enum status bus_feed_subscribe(struct bus_feed *feed)
 
     natsSubscription *subscription = NULL;
     natsStatus status =
-        natsConnection_Subscribe(&subscription, connection, feed->subject, on_message, feed);
+        natsConnection_Subscribe(&subscription, connection, feed->subject, deliver, feed);
     if (status == NATS_OK) {
         status = natsSubscription_SetOnCompleteCB(subscription, on_complete, feed);
     }

@@ -124,11 +124,9 @@ static void read_metadata(const char *reply, struct bus_message *out)
     enum { PLAIN_TOKENS = 9, LONG_TOKENS = 11, TOKENS_MAX = 16 };
     const char *tokens[TOKENS_MAX];
     size_t count = 0;
-    for (const char *at = reply; at != NULL && count < TOKENS_MAX;) {
-        tokens[count++] = at;
-        at = strchr(at, '.');
-        if (at != NULL) at++;
-    }
+    const char *dot = reply;
+    tokens[count++] = reply;
+    while (count < TOKENS_MAX && (dot = strchr(dot, '.')) != NULL) tokens[count++] = ++dot;
     if (count < PLAIN_TOKENS) return;
     const size_t first = count >= LONG_TOKENS ? 6 : 4;
     out->deliveries = strtoull(tokens[first], NULL, 10);

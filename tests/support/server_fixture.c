@@ -102,9 +102,9 @@ static _Noreturn void become_server(const struct server_fixture *server)
     (void)dup2(out, STDERR_FILENO);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (size_t i = 0; i < server->argument_count; i++) {
-        words[i] = strdup(server->arguments[i]);
+        words[i] = memory_copy_text(server->arguments[i]);
     }
-    (void)execvp(words[0], words);
+    (void)execvp(server->arguments[0], words);
     _exit(127);
 }
 
