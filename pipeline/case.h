@@ -8,7 +8,7 @@
 #include "pipeline/base.h"
 
 enum case_kind {
-    CASE_UNKNOWN = 1,           /* out of strategies or past max_unknown_age; closes when the attempt ends */
+    CASE_UNKNOWN = 1, /* out of strategies or past max_unknown_age; closes when the attempt ends */
     CASE_AMOUNT_MISMATCH = 2,   /* protocol B5; only two people close it */
     CASE_STRAY_FACT = 3,        /* money moved that no open operation explains */
     CASE_EVIDENCE_CONFLICT = 4, /* a failure after a success */
@@ -43,7 +43,8 @@ enum timer_kind {
 enum task_purpose {
     TASK_RESOLVE = 1, /* find out what became of the attempt */
     TASK_RESEND = 2,  /* proven unsent: same attempt, same key again, or end it */
-    TASK_CONFIRM = 3, /* evidence_conflict on a final attempt: one retrieve, whatever it says (protocol D) */
+    TASK_CONFIRM =
+        3, /* evidence_conflict on a final attempt: one retrieve, whatever it says (protocol D) */
 };
 
 /* How an evidence row closes the request that it names (protocol B1). */

@@ -10,8 +10,8 @@
 struct budget {
     int64_t per_s;
     int64_t concurrent_max;
-    int64_t concurrent;    /* calls now */
-    int64_t tokens_micro;  /* millionths of a call */
+    int64_t concurrent;   /* calls now */
+    int64_t tokens_micro; /* millionths of a call */
     int64_t refilled_us;
 };
 

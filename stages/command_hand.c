@@ -32,7 +32,8 @@ static struct command_work *work_create(struct command_hand *hand)
     return work;
 }
 
-enum command_reading command_hand_take(struct stage *stage, struct bus_message *message, struct command_list *list,
+enum command_reading command_hand_take(struct stage *stage, struct bus_message *message,
+                                       struct command_list *list,
                                        struct command_work **out_malformed)
 {
     struct command_hand *hand = memory_allocate(sizeof *hand);
@@ -41,7 +42,8 @@ enum command_reading command_hand_take(struct stage *stage, struct bus_message *
     struct arena arena = { 0 };
     const struct command *commands = NULL;
     size_t count = 0;
-    const enum command_reading reading = command_batch_decode(message->body, &arena, &commands, &count);
+    const enum command_reading reading =
+        command_batch_decode(message->body, &arena, &commands, &count);
     switch (reading) {
     case COMMAND_READ:
         hand->open = count;
@@ -64,7 +66,8 @@ enum command_reading command_hand_take(struct stage *stage, struct bus_message *
     return reading;
 }
 
-void command_work_finish(struct stage *stage, struct command_work *work, int64_t nak_ms, const char *verdict)
+void command_work_finish(struct stage *stage, struct command_work *work, int64_t nak_ms,
+                         const char *verdict)
 {
     struct command_hand *hand = work->hand;
     if (nak_ms > hand->nak_ms) hand->nak_ms = nak_ms;

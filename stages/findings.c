@@ -70,7 +70,8 @@ void findings_finish(struct findings *findings)
 
 /* --- what follows from a verdict ---------------------------------------------------------------- */
 
-static const struct recovery_rule *rule_of(const struct findings *findings, const struct finding *finding)
+static const struct recovery_rule *rule_of(const struct findings *findings,
+                                           const struct finding *finding)
 {
     if (finding->rule != NULL) return finding->rule;
     return recovery_policy_rule(findings->policy, findings->account->psp, findings->account->id,
@@ -84,13 +85,14 @@ static const char *event_word(struct finding *finding)
         enum attempt_state state;
         const char *word;
     } WORDS[] = {
-        { ATTEMPT_CREATED, "unsent" },      { ATTEMPT_SENDING, "sending" },     { ATTEMPT_PROCESSING, "processing" },
-        { ATTEMPT_UNKNOWN, "unknown" },     { ATTEMPT_SUCCEEDED, "succeeded" }, { ATTEMPT_FAILED, "failed" },
+        { ATTEMPT_CREATED, "unsent" },        { ATTEMPT_SENDING, "sending" },
+        { ATTEMPT_PROCESSING, "processing" }, { ATTEMPT_UNKNOWN, "unknown" },
+        { ATTEMPT_SUCCEEDED, "succeeded" },   { ATTEMPT_FAILED, "failed" },
     };
     for (size_t i = 0; i < COUNT_OF(WORDS); i++) {
         if (WORDS[i].state != finding->verdict.next_state) continue;
-        return arena_format(&finding->arena, "%s.%s", evidence_source_name((int)finding->observation.source),
-                            WORDS[i].word);
+        return arena_format(&finding->arena, "%s.%s",
+                            evidence_source_name((int)finding->observation.source), WORDS[i].word);
     }
     UNREACHABLE("attempt state out of range");
 }
@@ -100,14 +102,15 @@ static struct task_birth plan_birth(const struct findings *findings, const struc
 {
     const struct verdict *verdict = &finding->verdict;
     struct task_birth birth = { .purpose = TASK_RESOLVE, .stored_error = verdict->stored_error };
-    if (!verdict->changes || attempt_state_is_terminal(verdict->next_state) || !uuid_is_nil(finding->attempt.task.uuid)) {
+    if (!verdict->changes || attempt_state_is_terminal(verdict->next_state) ||
+        !uuid_is_nil(finding->attempt.task.uuid)) {
         return birth;
     }
     birth.id.uuid = uuid_new();
     if (verdict->retry_unsent) {
         birth.purpose = TASK_RESEND;
-        birth.due_ms =
-            stage_spread_ms(recovery_resend_delay_ms(finding->sends, finding->observation.retry_after_s));
+        birth.due_ms = stage_spread_ms(
+            recovery_resend_delay_ms(finding->sends, finding->observation.retry_after_s));
     } else {
         const int64_t delay_ms = recovery_first_delay_ms(rule_of(findings, finding), verdict,
                                                          finding->observation.retry_after_s);
@@ -122,7 +125,8 @@ static const char *plan_reason(const struct finding *finding)
     const struct verdict *verdict = &finding->verdict;
     if (verdict->mismatch != MISMATCH_NONE) return mismatch_name((int)verdict->mismatch);
     if (verdict->next_state != ATTEMPT_FAILED) return NULL;
-    return finding->observation.error_code != NULL ? finding->observation.error_code : verdict->reason;
+    return finding->observation.error_code != NULL ? finding->observation.error_code
+                                                   : verdict->reason;
 }
 
 /* Settle hears of every new status, of mismatches and of next actions; not of further doubt. */
@@ -148,7 +152,8 @@ static struct attempt_outcome make_outcome(const struct findings *findings, stru
         .closure = observation_closure(&finding->observation, &findings->psp->capability),
         .event = event_word(finding),
         .reason = plan_reason(finding),
-        .command = is_news(finding) ? (struct outbox_id){ uuid_new() } : (struct outbox_id){ { { 0 } } },
+        .command =
+            is_news(finding) ? (struct outbox_id){ uuid_new() } : (struct outbox_id){ { { 0 } } },
         .task = plan_birth(findings, finding),
         .policy_version = findings->policy->version,
     };
@@ -157,16 +162,19 @@ static struct attempt_outcome make_outcome(const struct findings *findings, stru
 static void judge_finding(const struct findings *findings, struct finding *finding)
 {
     const struct judge_attempt attempt = attempt_row_judge(&finding->attempt);
-    finding->verdict = judge(OPERATION_CREATE, &finding->observation, &findings->psp->capability, &attempt);
+    finding->verdict =
+        judge(OPERATION_CREATE, &finding->observation, &findings->psp->capability, &attempt);
     /* Judged again it may prove something else: that is a row of its own, the first one stays. */
-    if (finding->is_stored && finding->verdict.proves != finding->proves_stored) finding->evidence.uuid = uuid_new();
+    if (finding->is_stored && finding->verdict.proves != finding->proves_stored)
+        finding->evidence.uuid = uuid_new();
     finding->proves_stored = finding->verdict.proves;
 }
 
 /* --- the transaction ---------------------------------------------------------------------------- */
 
 /* Tasks under lease whose attempt stays open: when they are due again, and who must be called. */
-static void add_schedule(struct store_job *job, const struct finding_batch *batch, struct recovery_next *next)
+static void add_schedule(struct store_job *job, const struct finding_batch *batch,
+                         struct recovery_next *next)
 {
     struct task_schedule *schedules = arena_allocate(&job->arena, batch->count * sizeof *schedules);
     size_t count = 0;
@@ -177,7 +185,8 @@ static void add_schedule(struct store_job *job, const struct finding_batch *batc
         struct recovery_view view = finding->view;
         view.attempt_state = finding->verdict.next_state;
         view.mismatch_open = view.mismatch_open || finding->verdict.mismatch != MISMATCH_NONE;
-        next[i] = recovery_schedule(finding->rule, &finding->limits, &view, finding->observation.retry_after_s);
+        next[i] = recovery_schedule(finding->rule, &finding->limits, &view,
+                                    finding->observation.retry_after_s);
         int64_t due_ms = next[i].due_ms;
         if (due_ms > 0) due_ms = finding->verdict.wants_retrieve ? 0 : stage_spread_ms(due_ms);
         schedules[count++] = (struct task_schedule){
@@ -223,7 +232,8 @@ static enum case_kind case_of(const struct finding *finding, const struct recove
     return next->opens;
 }
 
-static void add_cases(struct store_job *job, const struct finding_batch *batch, const struct recovery_next *next)
+static void add_cases(struct store_job *job, const struct finding_batch *batch,
+                      const struct recovery_next *next)
 {
     struct case_opening *openings = arena_allocate(&job->arena, batch->count * sizeof *openings);
     struct case_closing *closings = arena_allocate(&job->arena, batch->count * sizeof *closings);
@@ -243,7 +253,8 @@ static void add_cases(struct store_job *job, const struct finding_batch *batch, 
                 .attempt = attempt->attempt,
                 .account = batch->findings->account->id,
                 .merchant = attempt->merchant,
-                .reason = kind == CASE_UNKNOWN ? "out of strategies: nobody knows how it ended" : finding->verdict.reason,
+                .reason = kind == CASE_UNKNOWN ? "out of strategies: nobody knows how it ended"
+                                               : finding->verdict.reason,
                 .attempt_version = finding->verdict.changes ? attempt->version + 1 : 0,
                 .event = { uuid_new() },
             };
@@ -251,7 +262,8 @@ static void add_cases(struct store_job *job, const struct finding_batch *batch, 
         if (kind == CASE_EVIDENCE_CONFLICT && finding->view.purpose != TASK_CONFIRM) {
             conflicts[confirmed++] = attempt->attempt;
         }
-        if (finding->verdict.changes && attempt_state_is_terminal(finding->verdict.next_state) && attempt->open_cases > 0) {
+        if (finding->verdict.changes && attempt_state_is_terminal(finding->verdict.next_state) &&
+            attempt->open_cases > 0) {
             closings[closed++] = (struct case_closing){
                 .payment = attempt->payment,
                 .attempt = attempt->attempt,
@@ -342,19 +354,23 @@ static void report(const struct findings *findings, const struct finding *findin
 {
     const struct verdict *verdict = &finding->verdict;
     metrics_add(METRIC_ATTEMPT_RESULTS, 1,
-                METRICS_LABELS(findings->account->id, finding->attempt.method_type, operation_name(OPERATION_CREATE),
+                METRICS_LABELS(findings->account->id, finding->attempt.method_type,
+                               operation_name(OPERATION_CREATE),
                                certainty_name((int)verdict->certainty),
                                request_phase_name((int)finding->observation.phase),
                                decline_class_name((int)finding->observation.decline)));
-    const bool is_quiet = verdict->alarm == JUDGE_ALARM_NONE && verdict->contradiction == CONTRADICTION_NONE &&
+    const bool is_quiet = verdict->alarm == JUDGE_ALARM_NONE &&
+                          verdict->contradiction == CONTRADICTION_NONE &&
                           verdict->mismatch == MISMATCH_NONE;
     const enum log_level level = is_quiet ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING;
     LOG_LINE_(level, "judged", LOG_ID("payment", finding->attempt.payment.uuid),
-              LOG_ID("attempt", finding->attempt.attempt.uuid), LOG_TEXT("account", findings->account->id),
+              LOG_ID("attempt", finding->attempt.attempt.uuid),
+              LOG_TEXT("account", findings->account->id),
               LOG_TEXT("source", evidence_source_name((int)finding->observation.source)),
               LOG_TEXT("from", attempt_state_name((int)finding->attempt.state)),
-              LOG_TEXT("to", attempt_state_name((int)verdict->next_state)), LOG_BOOLEAN("moved", moved),
-              LOG_TEXT("why", verdict->reason), LOG_TEXT("error_code", finding->observation.error_code),
+              LOG_TEXT("to", attempt_state_name((int)verdict->next_state)),
+              LOG_BOOLEAN("moved", moved), LOG_TEXT("why", verdict->reason),
+              LOG_TEXT("error_code", finding->observation.error_code),
               LOG_TEXT("alarm", judge_alarm_name((int)verdict->alarm)),
               LOG_TEXT("contradiction", contradiction_name((int)verdict->contradiction)),
               LOG_TEXT("policy", findings->policy->version), LOG_END_);
@@ -378,9 +394,10 @@ static void on_written(struct store_job *job, enum status status, struct store_r
     findings->is_writing = false;
     if (status != STATUS_OK) {
         const struct store_error *error = store_last_error(findings->queue->store);
-        LOG_ERROR("results refused", LOG_TEXT("account", findings->account->id), LOG_TEXT("statement", error->statement),
-                  LOG_TEXT("sqlstate", error->sqlstate), LOG_TEXT("constraint", error->constraint),
-                  LOG_TEXT("why", error->message), LOG_NUMBER("count", (int64_t)batch->count));
+        LOG_ERROR("results refused", LOG_TEXT("account", findings->account->id),
+                  LOG_TEXT("statement", error->statement), LOG_TEXT("sqlstate", error->sqlstate),
+                  LOG_TEXT("constraint", error->constraint), LOG_TEXT("why", error->message),
+                  LOG_NUMBER("count", (int64_t)batch->count));
         if (batch->count > 1) { /* in halves, down to the one at fault (protocol H4) */
             findings->batch_max = batch->count / 2;
             for (size_t i = 0; i < batch->count; i++) append(findings, batch->items[i]);
@@ -428,8 +445,8 @@ static void write_batch(struct findings *findings, struct finding **items, size_
     batch->count = count;
     for (size_t i = 0; i < count; i++) batch->outcomes[i] = make_outcome(findings, batch->items[i]);
     struct recovery_next *next = arena_allocate(&job->arena, count * sizeof *next);
-    attempt_result_call(store_job_call(job), &job->arena, batch->outcomes, count, findings->stage->actor,
-                        findings->account->id);
+    attempt_result_call(store_job_call(job), &job->arena, batch->outcomes, count,
+                        findings->stage->actor, findings->account->id);
     add_schedule(job, batch, next);
     add_confirmed(job, batch);
     add_cases(job, batch, next);
@@ -452,7 +469,8 @@ static void keep_row(struct finding *finding, const struct attempt_row *row)
     const char **texts[] = { &kept->account, &kept->provider_key, &kept->provider_object,
                              &kept->reason,  &kept->merchant,     &kept->method_type };
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
-        if (*texts[i] != NULL) *texts[i] = arena_copy(&finding->arena, *texts[i], strlen(*texts[i]));
+        if (*texts[i] != NULL)
+            *texts[i] = arena_copy(&finding->arena, *texts[i], strlen(*texts[i]));
     }
     kept->request_bytes = (struct span){ NULL, 0 }; /* nobody judges by it */
     if (finding->has_lease) kept->task = leased;
@@ -465,7 +483,8 @@ static void on_loaded(struct store_job *job, enum status status, struct store_re
     struct findings *findings = batch->findings;
     findings->is_writing = false;
     struct attempt_row *rows = NULL;
-    const size_t count = status == STATUS_OK ? attempt_load_read(&results[0], &job->arena, &rows) : 0;
+    const size_t count =
+        status == STATUS_OK ? attempt_load_read(&results[0], &job->arena, &rows) : 0;
     for (size_t i = 0; i < batch->count; i++) {
         struct finding *finding = batch->items[i];
         const struct attempt_row *found = NULL;
@@ -473,7 +492,8 @@ static void on_loaded(struct store_job *job, enum status status, struct store_re
             if (uuid_equal(rows[k].attempt.uuid, finding->attempt.attempt.uuid)) found = &rows[k];
         }
         if (found == NULL) {
-            LOG_ERROR("an attempt that was observed cannot be read", LOG_ID("attempt", finding->attempt.attempt.uuid),
+            LOG_ERROR("an attempt that was observed cannot be read",
+                      LOG_ID("attempt", finding->attempt.attempt.uuid),
                       LOG_TEXT("why", status_name(status)));
             end_finding(finding);
             continue;
@@ -498,7 +518,8 @@ static void load(struct findings *findings, struct finding **items, size_t count
         requests[i] = items[i]->request;
     }
     attempt_load_call(store_job_call(job), &job->arena, attempts, requests, count,
-                      findings->psp->capability.keeps_failures_under_key, findings->stage->config.timers.call_limit_ms);
+                      findings->psp->capability.keeps_failures_under_key,
+                      findings->stage->config.timers.call_limit_ms);
     job->detail = batch;
     findings->is_writing = true;
     store_queue_push(findings->queue, job);
@@ -558,7 +579,8 @@ void findings_service(struct findings *findings)
     struct finding *items[BATCH_MAX];
     const size_t limit = findings->batch_max < BATCH_MAX ? findings->batch_max : BATCH_MAX;
     const size_t taken = take(findings, items, limit);
-    if (findings->batch_max < BATCH_MAX) findings->batch_max *= 2; /* halved for one bad row: grows back */
+    if (findings->batch_max < BATCH_MAX)
+        findings->batch_max *= 2; /* halved for one bad row: grows back */
     if (items[0]->needs_load) {
         load(findings, items, taken);
         return;

@@ -27,20 +27,20 @@ struct fence_share {
 /* One observation on its way into the store. */
 struct finding {
     struct finding *next;
-    struct arena arena;             /* owns every text in here; finished with the finding */
-    struct attempt_row attempt;     /* as it is judged; read afresh after a lost CAS */
-    bool needs_load;                /* attempt holds only the id yet: read it first */
+    struct arena arena;         /* owns every text in here; finished with the finding */
+    struct attempt_row attempt; /* as it is judged; read afresh after a lost CAS */
+    bool needs_load;            /* attempt holds only the id yet: read it first */
     struct observation observation;
     struct evidence_id evidence;
-    struct request_id request;      /* nil: not an answer to a request of ours */
-    bool is_stored;                 /* its evidence row stands, whatever happens next */
-    int proves_stored;              /* what that row says it proves */
-    int rounds;                     /* judged again because somebody was faster */
-    struct verdict verdict;         /* the last one */
+    struct request_id request; /* nil: not an answer to a request of ours */
+    bool is_stored;            /* its evidence row stands, whatever happens next */
+    int proves_stored;         /* what that row says it proves */
+    int rounds;                /* judged again because somebody was faster */
+    struct verdict verdict;    /* the last one */
 
     /* create: which fence it belongs to. */
     struct fence_share *fence;
-    int sends;                      /* sending requests so far, for the resend delay */
+    int sends; /* sending requests so far, for the resend delay */
     /* recover: the lease that it works under. */
     bool has_lease;
     struct recovery_view view;
@@ -48,9 +48,9 @@ struct finding {
     const struct recovery_rule *rule; /* of the task's own policy version */
     struct recovery_limits limits;
     /* webhooks. */
-    struct inbox_id inbox;          /* nil: none */
+    struct inbox_id inbox; /* nil: none */
 
-    finding_ended ended;            /* the writer is done with it; frees nothing */
+    finding_ended ended; /* the writer is done with it; frees nothing */
     void *owner;
 };
 

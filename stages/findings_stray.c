@@ -57,7 +57,8 @@ static void end_work(struct stray_work *work)
     free(work);
 }
 
-static void announce(const struct stray_work *work, const struct store_result *results, struct arena *arena)
+static void announce(const struct stray_work *work, const struct store_result *results,
+                     struct arena *arena)
 {
     struct stage *stage = work->findings->stage;
     struct command commands[STRAY_FACT_ATTEMPTS_MAX];
@@ -84,9 +85,11 @@ static void on_stored(struct store_job *job, enum status status, struct store_re
     } else {
         announce(work, results, &job->arena);
         if (work->plan.is_new) {
-            metrics_add(METRIC_STRAY_FACTS, 1, METRICS_LABELS(stray_kind_name((int)work->plan.kind)));
+            metrics_add(METRIC_STRAY_FACTS, 1,
+                        METRICS_LABELS(stray_kind_name((int)work->plan.kind)));
             LOG_WARNING("stray fact", LOG_ID("payment", work->input.payment.uuid),
-                        LOG_ID("attempt", work->input.attempt.uuid), LOG_TEXT("account", work->input.channel_account),
+                        LOG_ID("attempt", work->input.attempt.uuid),
+                        LOG_TEXT("account", work->input.channel_account),
                         LOG_TEXT("kind", stray_kind_name((int)work->plan.kind)));
         }
     }
@@ -158,8 +161,9 @@ void finding_store_stray(struct findings *findings, struct finding *finding)
         .payment = finding->attempt.payment,
         .attempt = finding->attempt.attempt,
         .channel_account = findings->account->id,
-        .provider_object = finding->observation.provider_object != NULL ? finding->observation.provider_object
-                                                                        : finding->attempt.provider_key,
+        .provider_object = finding->observation.provider_object != NULL
+                               ? finding->observation.provider_object
+                               : finding->attempt.provider_key,
         .has_amount = finding->observation.has_amount,
         .amount = finding->observation.amount,
         .evidence = finding->evidence,

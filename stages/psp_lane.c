@@ -21,7 +21,8 @@ bool psp_lane_open(struct psp_lane *lane, struct stage *stage, const struct conf
     *lane = (struct psp_lane){ .stage = stage, .account = account, .policy = policy };
     lane->psp = psp_registry_find(account->psp);
     if (lane->psp == NULL) {
-        LOG_ERROR("no adapter for this PSP", LOG_TEXT("account", account->id), LOG_TEXT("psp", account->psp));
+        LOG_ERROR("no adapter for this PSP", LOG_TEXT("account", account->id),
+                  LOG_TEXT("psp", account->psp));
         return false;
     }
     const struct config_timers *timers = &stage->config.timers;
@@ -78,7 +79,8 @@ static void take_answer(struct psp_lane *lane, struct finding *finding, enum req
                         const struct http_answer *answer)
 {
     lane->psp->parse(OPERATION_CREATE, kind, answer, &finding->arena, &finding->observation);
-    finding->observation.phase = answer->phase < PHASE_ANSWERED ? answer->phase : finding->observation.phase;
+    finding->observation.phase =
+        answer->phase < PHASE_ANSWERED ? answer->phase : finding->observation.phase;
     finding->observation.source = source_of(kind, finding->observation.phase);
     findings_add(&lane->findings, finding);
 }
@@ -99,7 +101,8 @@ void psp_lane_send(struct psp_lane *lane, struct finding *finding, enum request_
 
 static const char *outcome_word(const struct http_answer *answer)
 {
-    if (answer->phase < PHASE_ANSWERED) return answer->error_code == NULL ? "lost" : answer->error_code;
+    if (answer->phase < PHASE_ANSWERED)
+        return answer->error_code == NULL ? "lost" : answer->error_code;
     if (answer->status < 300) return "2xx";
     return answer->status < 500 ? "4xx" : "5xx";
 }
@@ -110,7 +113,8 @@ static void fetch_answers(struct psp_lane *lane)
     while (http_transport_next_done(lane->transport, &done)) {
         struct lane_call *call = done.cookie;
         metrics_observe(METRIC_PSP_REQUEST, done.elapsed_us,
-                        METRICS_LABELS(lane->account->id, request_kind_name((int)call->kind), outcome_word(&done.answer)));
+                        METRICS_LABELS(lane->account->id, request_kind_name((int)call->kind),
+                                       outcome_word(&done.answer)));
         if (call->kind == REQUEST_CREATE) CRASH_POINT("create.after_send_before_result");
         take_answer(lane, call->finding, call->kind, &done.answer);
     }
@@ -122,7 +126,8 @@ void psp_lane_service(struct psp_lane *lane)
     fetch_answers(lane);
     findings_service(&lane->findings);
     store_queue_service(&lane->queue, clock_monotonic_us());
-    findings_service(&lane->findings); /* what just came back from the store may start the next one */
+    findings_service(
+        &lane->findings); /* what just came back from the store may start the next one */
     store_queue_service(&lane->queue, clock_monotonic_us());
 }
 
@@ -131,8 +136,10 @@ size_t psp_lane_poll(struct psp_lane *lane, struct pollfd *descriptors, int64_t 
     size_t count = 0;
     short events = 0;
     const int descriptor = store_poll_fd(lane->store, &events);
-    if (descriptor >= 0) descriptors[count++] = (struct pollfd){ .fd = descriptor, .events = events };
-    descriptors[count++] = (struct pollfd){ .fd = http_transport_poll_fd(lane->transport), .events = POLLIN };
+    if (descriptor >= 0)
+        descriptors[count++] = (struct pollfd){ .fd = descriptor, .events = events };
+    descriptors[count++] =
+        (struct pollfd){ .fd = http_transport_poll_fd(lane->transport), .events = POLLIN };
     const int64_t store_us = store_queue_wake_us(&lane->queue);
     if (store_us < *wake_us) *wake_us = store_us;
     const int timeout_ms = http_transport_timeout_ms(lane->transport);
@@ -165,7 +172,8 @@ static bool keep_policy(struct stage *stage, const struct recovery_policy *polic
     }
     if (status == STATUS_OK) health_set(stage->health, "postgres", NULL);
     if (status != STATUS_OK && !stage_stop) {
-        LOG_ERROR("the recovery policy cannot be kept", LOG_TEXT("why", store_last_error(stage->store)->message));
+        LOG_ERROR("the recovery policy cannot be kept",
+                  LOG_TEXT("why", store_last_error(stage->store)->message));
     }
     arena_finish(&arena);
     return status == STATUS_OK;
@@ -175,22 +183,25 @@ bool psp_policy_open(struct stage *stage, struct recovery_policy *out_policy)
 {
     struct config *config = &stage->config;
     struct arena arena = { 0 };
-    struct recovery_channel *channels = arena_allocate(&arena, (config->account_count + 1) * sizeof *channels);
+    struct recovery_channel *channels =
+        arena_allocate(&arena, (config->account_count + 1) * sizeof *channels);
     struct config_error error = { "" };
     bool is_fine = true;
     for (size_t i = 0; i < config->account_count && is_fine; i++) {
         const struct psp_ops *psp = psp_registry_find(config->accounts[i].psp);
         if (psp == NULL) {
-            (void)snprintf(error.text, sizeof error.text, "account %s: no adapter for psp %s", config->accounts[i].id,
-                           config->accounts[i].psp);
+            (void)snprintf(error.text, sizeof error.text, "account %s: no adapter for psp %s",
+                           config->accounts[i].id, config->accounts[i].psp);
             is_fine = false;
             break;
         }
         channels[i] = (struct recovery_channel){ &config->accounts[i], &psp->capability };
-        is_fine = config_account_check(config, &config->accounts[i], &psp->capability, &error) == STATUS_OK;
+        is_fine = config_account_check(config, &config->accounts[i], &psp->capability, &error) ==
+                  STATUS_OK;
     }
-    is_fine = is_fine && recovery_policy_load(config->recovery_file, channels, config->account_count, out_policy,
-                                              &error) == STATUS_OK;
+    is_fine =
+        is_fine && recovery_policy_load(config->recovery_file, channels, config->account_count,
+                                        out_policy, &error) == STATUS_OK;
     if (!is_fine) LOG_ERROR("configuration refused", LOG_TEXT("why", error.text));
     is_fine = is_fine && keep_policy(stage, out_policy);
     arena_finish(&arena);

@@ -26,7 +26,8 @@ struct psp_lane {
 
 /* False (logged) if the account's PSP is not built or its transport cannot be made. */
 bool psp_lane_open(struct psp_lane *lane, struct stage *stage, const struct config_account *account,
-                   const struct recovery_policy *policy, size_t calls_max, size_t batch_max) MUST_CHECK;
+                   const struct recovery_policy *policy, size_t calls_max,
+                   size_t batch_max) MUST_CHECK;
 void psp_lane_close(struct psp_lane *lane);
 
 /*

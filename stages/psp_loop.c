@@ -15,7 +15,8 @@ void psp_loop_begin(struct psp_loop *loop, const struct stage *stage)
     loop->count = 0;
     loop->wake_us = clock_monotonic_us() + BUS_TICK_MS * CLOCK_MILLISECOND_US;
     make_room(loop, 1);
-    loop->descriptors[loop->count++] = (struct pollfd){ .fd = bus_fd(stage->bus), .events = POLLIN };
+    loop->descriptors[loop->count++] =
+        (struct pollfd){ .fd = bus_fd(stage->bus), .events = POLLIN };
 }
 
 void psp_loop_add(struct psp_loop *loop, struct psp_lane *lane)

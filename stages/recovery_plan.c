@@ -44,7 +44,8 @@ static bool may_replay(const struct recovery_limits *limits, const struct recove
     return age_us < limits->replay_until_us && age_us < limits->key_usable_us;
 }
 
-static enum recovery_action choose_resend(const struct recovery_limits *limits, const struct recovery_view *view)
+static enum recovery_action choose_resend(const struct recovery_limits *limits,
+                                          const struct recovery_view *view)
 {
     if (view->attempt_state != ATTEMPT_CREATED) return RECOVERY_RESOLVE;
     const bool is_late = view->now_us >= view->start_by_us ||
@@ -52,11 +53,13 @@ static enum recovery_action choose_resend(const struct recovery_limits *limits, 
     return is_late || view->sends >= limits->resends_max ? RECOVERY_END_LOCAL : RECOVERY_RESEND;
 }
 
-enum recovery_action recovery_choose(const struct recovery_rule *rule, const struct recovery_limits *limits,
+enum recovery_action recovery_choose(const struct recovery_rule *rule,
+                                     const struct recovery_limits *limits,
                                      const struct recovery_view *view)
 {
     if (view->claims >= limits->claims_max) return RECOVERY_PAUSE;
-    if (view->purpose == TASK_CONFIRM) return view->claims == 0 ? RECOVERY_RETRIEVE_OBJECT : RECOVERY_RESOLVE;
+    if (view->purpose == TASK_CONFIRM)
+        return view->claims == 0 ? RECOVERY_RETRIEVE_OBJECT : RECOVERY_RESOLVE;
     if (attempt_state_is_terminal(view->attempt_state)) return RECOVERY_RESOLVE;
     if (view->purpose == TASK_RESEND) return choose_resend(limits, view);
     if (view->mismatch_open) return RECOVERY_STOP;
@@ -80,11 +83,13 @@ enum recovery_action recovery_choose(const struct recovery_rule *rule, const str
 
 static int64_t at_least_retry_after(int64_t delay_ms, int retry_after_s)
 {
-    int64_t floor_ms = (int64_t)(retry_after_s < RETRY_AFTER_S_MAX ? retry_after_s : RETRY_AFTER_S_MAX) * 1000;
+    int64_t floor_ms =
+        (int64_t)(retry_after_s < RETRY_AFTER_S_MAX ? retry_after_s : RETRY_AFTER_S_MAX) * 1000;
     return delay_ms > floor_ms ? delay_ms : floor_ms;
 }
 
-struct recovery_next recovery_schedule(const struct recovery_rule *rule, const struct recovery_limits *limits,
+struct recovery_next recovery_schedule(const struct recovery_rule *rule,
+                                       const struct recovery_limits *limits,
                                        const struct recovery_view *view, int retry_after_s)
 {
     struct recovery_next next = { .state = TASK_READY, .step = view->step + 1 };
@@ -93,12 +98,14 @@ struct recovery_next recovery_schedule(const struct recovery_rule *rule, const s
         next.due_ms = -1;
         return next;
     }
-    next.due_ms = at_least_retry_after(recovery_rule_delay_ms(rule, (size_t)next.step), retry_after_s);
+    next.due_ms =
+        at_least_retry_after(recovery_rule_delay_ms(rule, (size_t)next.step), retry_after_s);
     const int64_t age_us = view->now_us - view->first_unknown_us;
     /* PROCESSING is an answer, not a doubt: its lookups go on, its case has a clock of its own (protocol I). */
     if (view->attempt_state == ATTEMPT_PROCESSING) {
         if (age_us >= limits->pending_age_max_us) next.opens = CASE_PENDING_TOO_LONG;
-    } else if ((size_t)next.step >= rule->delay_count || age_us >= rule->unknown_age_max_s * INT64_C(1000000)) {
+    } else if ((size_t)next.step >= rule->delay_count ||
+               age_us >= rule->unknown_age_max_s * INT64_C(1000000)) {
         if (!view->is_escalated) next.opens = CASE_UNKNOWN;
         next.state = TASK_ESCALATED;
     }
@@ -106,7 +113,8 @@ struct recovery_next recovery_schedule(const struct recovery_rule *rule, const s
     return next;
 }
 
-int64_t recovery_first_delay_ms(const struct recovery_rule *rule, const struct verdict *verdict, int retry_after_s)
+int64_t recovery_first_delay_ms(const struct recovery_rule *rule, const struct verdict *verdict,
+                                int retry_after_s)
 {
     if (verdict->mismatch != MISMATCH_NONE) return -1;
     if (verdict->wants_retrieve) return at_least_retry_after(0, retry_after_s);

@@ -22,19 +22,19 @@ struct recovery_view {
     enum attempt_state attempt_state;
     bool has_provider_object;
     bool mismatch_open;
-    int64_t first_sent_us;      /* first fence; 0: never */
-    int sends;                  /* requests that may move money, so far */
+    int64_t first_sent_us; /* first fence; 0: never */
+    int sends;             /* requests that may move money, so far */
     enum payment_state payment_state;
-    int64_t expires_at_us;      /* 0: never */
+    int64_t expires_at_us; /* 0: never */
     int64_t start_by_us;
     int64_t now_us;
 };
 
 struct recovery_limits {
-    int64_t replay_until_us;  /* after the first fence (C5) */
-    int64_t key_usable_us;    /* retention - margin (C5) */
-    int resends_max;          /* then a proven-unsent attempt ends */
-    int claims_max;           /* without a stored outcome; then the task is paused with a case */
+    int64_t replay_until_us; /* after the first fence (C5) */
+    int64_t key_usable_us;   /* retention - margin (C5) */
+    int resends_max;         /* then a proven-unsent attempt ends */
+    int claims_max;          /* without a stored outcome; then the task is paused with a case */
     int64_t pending_age_max_us;
 };
 
@@ -47,15 +47,16 @@ enum recovery_action {
     RECOVERY_PAUSE,       /* claimed too often without an outcome: a person must look */
     RECOVERY_REPLAY,      /* the stored bytes under the stored key */
     RECOVERY_RETRIEVE_OBJECT,
-    RECOVERY_WAIT,        /* nothing can be asked now: on to the next delay */
-    RECOVERY_STOP,        /* a mismatch is open: never by itself again (B5) */
-    RECOVERY_RESEND,      /* proven unsent: a new create command, same attempt, same key */
-    RECOVERY_END_LOCAL,   /* proven unsent, and out of tries or time: FAILED, NO_SIDE_EFFECT */
+    RECOVERY_WAIT,      /* nothing can be asked now: on to the next delay */
+    RECOVERY_STOP,      /* a mismatch is open: never by itself again (B5) */
+    RECOVERY_RESEND,    /* proven unsent: a new create command, same attempt, same key */
+    RECOVERY_END_LOCAL, /* proven unsent, and out of tries or time: FAILED, NO_SIDE_EFFECT */
 };
 /* "replay" … */
 const char *recovery_action_name(int code);
 
-enum recovery_action recovery_choose(const struct recovery_rule *rule, const struct recovery_limits *limits,
+enum recovery_action recovery_choose(const struct recovery_rule *rule,
+                                     const struct recovery_limits *limits,
                                      const struct recovery_view *view);
 
 /* When the task is due again after a step that left the attempt open. */
@@ -63,14 +64,16 @@ struct recovery_next {
     enum task_state state; /* TASK_READY or TASK_ESCALATED */
     int64_t due_ms;        /* -1: never by itself */
     int step;
-    enum case_kind opens;  /* CASE_UNKNOWN: the delays are used up, or max_unknown_age has passed;
+    enum case_kind opens; /* CASE_UNKNOWN: the delays are used up, or max_unknown_age has passed;
                               CASE_PENDING_TOO_LONG: PROCESSING past its age; 0: none */
 };
-struct recovery_next recovery_schedule(const struct recovery_rule *rule, const struct recovery_limits *limits,
+struct recovery_next recovery_schedule(const struct recovery_rule *rule,
+                                       const struct recovery_limits *limits,
                                        const struct recovery_view *view, int retry_after_s);
 
 /* Delay before the first look at an attempt that just became UNKNOWN or PROCESSING. Without jitter. */
-int64_t recovery_first_delay_ms(const struct recovery_rule *rule, const struct verdict *verdict, int retry_after_s);
+int64_t recovery_first_delay_ms(const struct recovery_rule *rule, const struct verdict *verdict,
+                                int retry_after_s);
 /* Delay before a proven-unsent attempt is sent again: doubles with the requests so far. Without jitter. */
 int64_t recovery_resend_delay_ms(int sends, int retry_after_s);
 

@@ -114,7 +114,8 @@ static void name_actor(struct stage *stage, const char *name)
 struct store *stage_store_create(const struct stage *stage, const char *purpose)
 {
     char application[64];
-    (void)snprintf(application, sizeof application, "oncepay-%s%s%s", stage->name, purpose[0] == '\0' ? "" : "-", purpose);
+    (void)snprintf(application, sizeof application, "oncepay-%s%s%s", stage->name,
+                   purpose[0] == '\0' ? "" : "-", purpose);
     const struct store_options options = {
         .url = stage->config.postgres.url,
         .application = application,
@@ -128,7 +129,8 @@ static bool open_health(struct stage *stage, const struct options *options)
 {
     char program[40];
     (void)snprintf(program, sizeof program, "oncepay-%s", stage->name);
-    const int64_t port = options->metrics_port >= 0 ? options->metrics_port : stage->config.metrics.port;
+    const int64_t port =
+        options->metrics_port >= 0 ? options->metrics_port : stage->config.metrics.port;
     stage->health = health_open(&(struct health_options){
         .program = program,
         .address = stage->config.metrics.address,
@@ -222,16 +224,16 @@ void stage_close(struct stage *stage)
     *stage = (struct stage){ 0 };
 }
 
-struct bus_consumer *stage_consumer_open(struct stage *stage, const char *stream, const char *durable,
-                                         int *out_exit_code)
+struct bus_consumer *stage_consumer_open(struct stage *stage, const char *stream,
+                                         const char *durable, int *out_exit_code)
 {
     struct arena arena = { 0 };
     struct bus_consumer *consumer = NULL;
     int64_t wait_ms = 100;
     while (!stage_stop) {
         const char *error = NULL;
-        const enum status status =
-            bus_consumer_open(stage->bus, &stage->topology, stream, durable, &arena, &consumer, &error);
+        const enum status status = bus_consumer_open(stage->bus, &stage->topology, stream, durable,
+                                                     &arena, &consumer, &error);
         if (status == STATUS_OK) {
             health_set(stage->health, durable, NULL);
             break;
@@ -243,8 +245,9 @@ struct bus_consumer *stage_consumer_open(struct stage *stage, const char *stream
             *out_exit_code = 3;
             break;
         }
-        LOG_WARNING("waiting for a consumer", LOG_TEXT("stream", stream), LOG_TEXT("consumer", durable),
-                    LOG_TEXT("why", error), LOG_NUMBER("retry_ms", wait_ms));
+        LOG_WARNING("waiting for a consumer", LOG_TEXT("stream", stream),
+                    LOG_TEXT("consumer", durable), LOG_TEXT("why", error),
+                    LOG_NUMBER("retry_ms", wait_ms));
         (void)poll(NULL, 0, (int)stage_jitter_ms(wait_ms));
         wait_ms = wait_ms * 2 > 2000 ? 2000 : wait_ms * 2;
         arena_reset(&arena);
@@ -257,7 +260,8 @@ struct bus_consumer *stage_consumer_open(struct stage *stage, const char *stream
 static int64_t random_up_to(int64_t range)
 {
     uint32_t random = 0;
-    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) random = (uint32_t)clock_monotonic_us();
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        random = (uint32_t)clock_monotonic_us();
     return (int64_t)(random % (uint64_t)(range + 1));
 }
 
@@ -299,10 +303,13 @@ void stage_announce_reply(struct stage *stage, const struct bus_outgoing *reply)
         kept->reply_size = kept->reply_size == 0 ? 64 : kept->reply_size * 2;
         kept->replies = memory_resize(kept->replies, kept->reply_size * sizeof *kept->replies);
     }
-    struct bus_header *headers = arena_allocate(&kept->arena, (reply->header_count + 1) * sizeof *headers);
+    struct bus_header *headers =
+        arena_allocate(&kept->arena, (reply->header_count + 1) * sizeof *headers);
     for (size_t i = 0; i < reply->header_count; i++) {
-        headers[i].name = arena_copy(&kept->arena, reply->headers[i].name, strlen(reply->headers[i].name));
-        headers[i].value = arena_copy(&kept->arena, reply->headers[i].value, strlen(reply->headers[i].value));
+        headers[i].name =
+            arena_copy(&kept->arena, reply->headers[i].name, strlen(reply->headers[i].name));
+        headers[i].value =
+            arena_copy(&kept->arena, reply->headers[i].value, strlen(reply->headers[i].value));
     }
     kept->replies[kept->reply_count++] = (struct bus_outgoing){
         .subject = arena_copy(&kept->arena, reply->subject, strlen(reply->subject)),
@@ -354,11 +361,13 @@ void stage_announce_send(struct stage *stage)
     }
     if (kept->has_events) {
         const struct bus_outgoing poke = { .subject = SUBJECT_WAKE_RELAY };
-        if (bus_publish_core(stage->bus, &poke) != STATUS_OK) LOG_DEBUG("poke not sent, ignoring: the relay polls");
+        if (bus_publish_core(stage->bus, &poke) != STATUS_OK)
+            LOG_DEBUG("poke not sent, ignoring: the relay polls");
     }
     for (size_t i = 0; i < kept->reply_count; i++) {
         const enum status status = bus_publish_core(stage->bus, &kept->replies[i]);
-        if (status != STATUS_OK) LOG_INFO("reply not sent, ignoring", LOG_TEXT("why", status_name(status)));
+        if (status != STATUS_OK)
+            LOG_INFO("reply not sent, ignoring", LOG_TEXT("why", status_name(status)));
     }
     stage_announce_forget(stage);
 }

@@ -41,15 +41,16 @@ extern volatile sig_atomic_t stage_stop;
  * connections (waiting for them as long as it takes). False: leave main with *out_exit_code
  * (0 after --help or a stop while waiting, 2 usage or configuration, 3 topology mismatch).
  */
-bool stage_open(struct stage *stage, const char *name, int argc, char **argv, int *out_exit_code) MUST_CHECK;
+bool stage_open(struct stage *stage, const char *name, int argc, char **argv,
+                int *out_exit_code) MUST_CHECK;
 void stage_close(struct stage *stage);
 
 /* A fresh, unconnected store with this process's settings; purpose is added to the name PostgreSQL shows. */
 struct store *stage_store_create(const struct stage *stage, const char *purpose);
 
 /* Binds to a durable, waiting until it is there. NULL: stopped, or a mismatch (then *out_exit_code is 3). */
-struct bus_consumer *stage_consumer_open(struct stage *stage, const char *stream, const char *durable,
-                                         int *out_exit_code) MUST_CHECK;
+struct bus_consumer *stage_consumer_open(struct stage *stage, const char *stream,
+                                         const char *durable, int *out_exit_code) MUST_CHECK;
 
 /* Full jitter: a random wait between half of and the whole of ms. Not for secrets. */
 int64_t stage_jitter_ms(int64_t ms);
@@ -85,20 +86,22 @@ enum stage_disposal {
 /* One thing to decide: a producer's message (intake) or one command of a stage message. */
 struct stage_item {
     struct bus_message *message;
-    struct command command;   /* command stages */
+    struct command command; /* command stages */
     enum stage_disposal disposal;
-    int64_t delay_ms;         /* STAGE_HAND_BACK */
-    struct problem problem;   /* STAGE_DEAD_LETTER */
-    struct span kept_body;    /* STAGE_DEAD_LETTER: what to keep instead of the raw body; empty: the raw body */
+    int64_t delay_ms;       /* STAGE_HAND_BACK */
+    struct problem problem; /* STAGE_DEAD_LETTER */
+    struct span
+        kept_body; /* STAGE_DEAD_LETTER: what to keep instead of the raw body; empty: the raw body */
     const char *method_token; /* STAGE_DEAD_LETTER: beside it, for a replay only; NULL if none */
     bool with_case;           /* STAGE_DEAD_LETTER of a command: a person must look */
-    const char *verdict;      /* for metrics and logs: "accepted", "replayed" …; NULL: the disposal's name */
+    const char
+        *verdict; /* for metrics and logs: "accepted", "replayed" …; NULL: the disposal's name */
 };
 
 struct stage_work {
     const char *stream;
     const char *durable;
-    bool has_commands; /* decode messages into commands first */
+    bool has_commands;                 /* decode messages into commands first */
     const struct config_stage *limits; /* items per transaction, queue, waits */
     /*
      * Decides and commits these items, sets each one's disposal, announces. Items come in message
@@ -106,8 +109,8 @@ struct stage_work {
      * after STATUS_LOST_RACE at once; after STATUS_RETRY with a wait; after STATUS_BAD_DATA with
      * halves, down to one. Whatever it decided before is void then; the arena is not.
      */
-    enum status (*handle)(struct stage *stage, void *self, struct stage_item *const *items, size_t count,
-                          struct arena *arena);
+    enum status (*handle)(struct stage *stage, void *self, struct stage_item *const *items,
+                          size_t count, struct arena *arena);
     void *self;
 };
 

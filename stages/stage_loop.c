@@ -14,12 +14,12 @@
 #include "store/stage_store.h"
 
 enum {
-    LOST_RACES_MAX = 8,          /* then the messages are handed back for a moment */
-    RETRIES_MAX = 6,             /* in place; then handed back */
-    SINGLED_OUT_DELIVERIES = 3,  /* above: handled alone, with counted trials (protocol H6) */
-    TRIALS_MAX = 5,              /* then a dead letter */
+    LOST_RACES_MAX = 8,         /* then the messages are handed back for a moment */
+    RETRIES_MAX = 6,            /* in place; then handed back */
+    SINGLED_OUT_DELIVERIES = 3, /* above: handled alone, with counted trials (protocol H6) */
+    TRIALS_MAX = 5,             /* then a dead letter */
     NEWER_SCHEMA_DELAY_MS = 5000,
-    TAKEN_MAX = 512,             /* messages in hand at once */
+    TAKEN_MAX = 512, /* messages in hand at once */
     MESSAGE_NAME_SIZE = 128,
 };
 
@@ -71,7 +71,8 @@ static void hand_back_all(struct stage_item *const *items, size_t count, int64_t
 }
 
 /* "PAY_INTAKE.4711.1764500000000000", or the command's outbox id: what a trial is counted under. */
-static const char *item_name(const struct loop *loop, const struct stage_item *item, char name[MESSAGE_NAME_SIZE])
+static const char *item_name(const struct loop *loop, const struct stage_item *item,
+                             char name[MESSAGE_NAME_SIZE])
 {
     if (loop->work->has_commands && !uuid_is_nil(item->command.outbox.uuid)) {
         return uuid_format(item->command.outbox.uuid, name);
@@ -88,9 +89,11 @@ static void note_store(struct loop *loop, enum status status)
     const bool is_away = status == STATUS_RETRY && !store_is_connected(loop->stage->store);
     if (is_away == loop->is_store_away) return;
     loop->is_store_away = is_away;
-    health_set(loop->stage->health, "postgres", is_away ? store_last_error(loop->stage->store)->message : NULL);
+    health_set(loop->stage->health, "postgres",
+               is_away ? store_last_error(loop->stage->store)->message : NULL);
     if (is_away) {
-        LOG_WARNING("PostgreSQL is away, waiting", LOG_TEXT("why", store_last_error(loop->stage->store)->message));
+        LOG_WARNING("PostgreSQL is away, waiting",
+                    LOG_TEXT("why", store_last_error(loop->stage->store)->message));
     } else {
         LOG_INFO("PostgreSQL is back");
     }
@@ -165,7 +168,8 @@ static void decide(struct loop *loop, struct stage_item *const *items, size_t co
             }
             break;
         case STATUS_STOP:
-            LOG_ERROR("code and schema disagree", LOG_TEXT("statement", store_last_error(loop->stage->store)->statement),
+            LOG_ERROR("code and schema disagree",
+                      LOG_TEXT("statement", store_last_error(loop->stage->store)->statement),
                       LOG_TEXT("sqlstate", store_last_error(loop->stage->store)->sqlstate),
                       LOG_TEXT("why", store_last_error(loop->stage->store)->message));
             loop->fatal = STATUS_STOP;
@@ -182,12 +186,13 @@ static void fail_alone(struct loop *loop, struct stage_item *item)
 {
     char name[MESSAGE_NAME_SIZE];
     const struct store_error *error = store_last_error(loop->stage->store);
-    LOG_ERROR("refused as data", LOG_TEXT("message", item_name(loop, item, name)), LOG_ID("payment", item->command.payment.uuid),
-              LOG_TEXT("sqlstate", error->sqlstate), LOG_TEXT("constraint", error->constraint),
-              LOG_TEXT("statement", error->statement), LOG_TEXT("why", error->message));
+    LOG_ERROR("refused as data", LOG_TEXT("message", item_name(loop, item, name)),
+              LOG_ID("payment", item->command.payment.uuid), LOG_TEXT("sqlstate", error->sqlstate),
+              LOG_TEXT("constraint", error->constraint), LOG_TEXT("statement", error->statement),
+              LOG_TEXT("why", error->message));
     int trials = 0;
-    if (delivery_trial_note(loop->stage->store, loop->work->durable, item_name(loop, item, name), &loop->arena, &trials) !=
-            STATUS_OK ||
+    if (delivery_trial_note(loop->stage->store, loop->work->durable, item_name(loop, item, name),
+                            &loop->arena, &trials) != STATUS_OK ||
         trials < TRIALS_MAX) {
         hand_back(item, 1000);
         return;
@@ -206,7 +211,8 @@ struct twins {
 
 static bool twins_add(struct twins *twins, struct uuid payment)
 {
-    for (size_t at = uuid_fnv1a(payment) % COUNT_OF(twins->slots);; at = (at + 1) % COUNT_OF(twins->slots)) {
+    for (size_t at = uuid_fnv1a(payment) % COUNT_OF(twins->slots);;
+         at = (at + 1) % COUNT_OF(twins->slots)) {
         if (uuid_is_nil(twins->slots[at])) {
             twins->slots[at] = payment;
             return true;
@@ -221,8 +227,9 @@ static size_t next_round(const struct loop *loop, struct stage_item **pending, s
 {
     static struct twins twins;
     memset(&twins, 0, sizeof twins);
-    const size_t limit = (size_t)loop->work->limits->batch_max < COUNT_OF(twins.slots) / 2 ? (size_t)loop->work->limits->batch_max
-                                                                                   : COUNT_OF(twins.slots) / 2;
+    const size_t limit = (size_t)loop->work->limits->batch_max < COUNT_OF(twins.slots) / 2
+                             ? (size_t)loop->work->limits->batch_max
+                             : COUNT_OF(twins.slots) / 2;
     size_t count = 0;
     size_t left = 0;
     for (size_t i = 0; i < pending_count; i++) {
@@ -294,7 +301,8 @@ static void decode(struct loop *loop)
             case COMMAND_MALFORMED:
                 item.disposal = STAGE_DEAD_LETTER;
                 item.with_case = true;
-                item.problem = (struct problem){ PROBLEM_NOT_MSGPACK, NULL, "a stage message that cannot be read" };
+                item.problem = (struct problem){ PROBLEM_NOT_MSGPACK, NULL,
+                                                 "a stage message that cannot be read" };
                 add_item(loop, item);
                 break;
             }
@@ -308,8 +316,9 @@ static void decide_singled_out(struct loop *loop, struct stage_item *item)
 {
     char name[MESSAGE_NAME_SIZE];
     int trials = 0;
-    const enum status status = delivery_trial_note(loop->stage->store, loop->work->durable, item_name(loop, item, name),
-                                                   &loop->arena, &trials);
+    const enum status status =
+        delivery_trial_note(loop->stage->store, loop->work->durable, item_name(loop, item, name),
+                            &loop->arena, &trials);
     note_store(loop, status);
     if (status != STATUS_OK) {
         hand_back(item, 2000);
@@ -318,7 +327,8 @@ static void decide_singled_out(struct loop *loop, struct stage_item *item)
     if (trials > TRIALS_MAX) {
         item->disposal = STAGE_DEAD_LETTER;
         item->with_case = true;
-        item->problem = (struct problem){ PROBLEM_INTERNAL, NULL, "handling it did not end in five trials" };
+        item->problem =
+            (struct problem){ PROBLEM_INTERNAL, NULL, "handling it did not end in five trials" };
         return;
     }
     decide(loop, &item, 1);
@@ -332,7 +342,8 @@ static const char *headers_text(const struct bus_message *message, struct arena 
 {
     const char *text = "";
     for (size_t i = 0; i < message->header_count; i++) {
-        text = arena_format(arena, "%s%s: %s\n", text, message->headers[i].name, message->headers[i].value);
+        text = arena_format(arena, "%s%s: %s\n", text, message->headers[i].name,
+                            message->headers[i].value);
     }
     return text;
 }
@@ -360,8 +371,9 @@ static bool keep_dead_letter(struct loop *loop, const struct stage_item *item)
     const enum status status = dead_letter_write(loop->stage->store, &letter, &loop->arena);
     note_store(loop, status);
     if (status != STATUS_OK) return false;
-    LOG_WARNING("dead letter", LOG_ID("dead_letter", letter.id), LOG_ID("payment", letter.payment.uuid),
-                LOG_TEXT("code", letter.code), LOG_TEXT("field", letter.field));
+    LOG_WARNING("dead letter", LOG_ID("dead_letter", letter.id),
+                LOG_ID("payment", letter.payment.uuid), LOG_TEXT("code", letter.code),
+                LOG_TEXT("field", letter.field));
     return true;
 }
 
@@ -371,12 +383,15 @@ static void dispose(struct loop *loop, struct hand *hand)
     bool all_dead = true;
     for (size_t i = 0; i < hand->item_count; i++) {
         struct stage_item *item = &loop->items[hand->first_item + i];
-        if (item->disposal == STAGE_DEAD_LETTER && !keep_dead_letter(loop, item)) hand_back(item, 2000);
-        if (item->disposal == STAGE_HAND_BACK && item->delay_ms > delay_ms) delay_ms = item->delay_ms;
+        if (item->disposal == STAGE_DEAD_LETTER && !keep_dead_letter(loop, item))
+            hand_back(item, 2000);
+        if (item->disposal == STAGE_HAND_BACK && item->delay_ms > delay_ms)
+            delay_ms = item->delay_ms;
         all_dead = all_dead && item->disposal == STAGE_DEAD_LETTER;
         metrics_add(METRIC_STAGE_MESSAGES, 1,
-                    METRICS_LABELS(loop->stage->name,
-                                   item->verdict != NULL ? item->verdict : disposal_name(item->disposal)));
+                    METRICS_LABELS(loop->stage->name, item->verdict != NULL
+                                                          ? item->verdict
+                                                          : disposal_name(item->disposal)));
     }
     if (delay_ms >= 0) {
         bus_nak(&hand->message, delay_ms); /* whole: what is done already is a no-op then */
@@ -390,7 +405,8 @@ static void dispose(struct loop *loop, struct hand *hand)
 static void handle_taken(struct loop *loop)
 {
     decode(loop);
-    struct stage_item **pending = arena_allocate(&loop->arena, (loop->item_count + 1) * sizeof *pending);
+    struct stage_item **pending =
+        arena_allocate(&loop->arena, (loop->item_count + 1) * sizeof *pending);
     size_t count = 0;
     for (size_t i = 0; i < loop->item_count; i++) {
         struct stage_item *item = &loop->items[i];
@@ -425,7 +441,8 @@ static void report_lag(struct loop *loop)
 {
     struct bus_lag lag;
     bus_consumer_lag(loop->consumer, &lag);
-    metrics_set(METRIC_STAGE_LAG, (int64_t)(lag.pending + lag.ack_pending), METRICS_LABELS(loop->stage->name));
+    metrics_set(METRIC_STAGE_LAG, (int64_t)(lag.pending + lag.ack_pending),
+                METRICS_LABELS(loop->stage->name));
 }
 
 /* While PostgreSQL is away nothing is pulled; a cheap look decides when to go on. */
@@ -448,8 +465,10 @@ int stage_run(struct stage *stage, const struct stage_work *work)
     *loop = (struct loop){ .stage = stage, .work = work, .fatal = STATUS_OK };
     loop->consumer = stage_consumer_open(stage, work->stream, work->durable, &exit_code);
     while (loop->consumer != NULL && !stage_stop && loop->fatal == STATUS_OK) {
-        const enum status status = bus_consumer_want(loop->consumer, (size_t)work->limits->queue_max);
-        health_set(stage->health, work->durable, status == STATUS_OK ? NULL : bus_consumer_problem(loop->consumer));
+        const enum status status =
+            bus_consumer_want(loop->consumer, (size_t)work->limits->queue_max);
+        health_set(stage->health, work->durable,
+                   status == STATUS_OK ? NULL : bus_consumer_problem(loop->consumer));
         if (status == STATUS_STOP) {
             exit_code = 3;
             break;

@@ -68,7 +68,8 @@ static void slow_down(struct store_queue *queue, int64_t now_us)
     queue->not_before_us = now_us + stage_jitter_ms(INT64_C(10) << shift) * 1000;
 }
 
-static void end_current(struct store_queue *queue, enum status status, struct store_result *results, int64_t now_us)
+static void end_current(struct store_queue *queue, enum status status, struct store_result *results,
+                        int64_t now_us)
 {
     struct store_job *job = queue->current;
     queue->current = NULL;
@@ -109,7 +110,8 @@ void store_queue_service(struct store_queue *queue, int64_t now_us)
         }
         if (now_us < queue->not_before_us) return;
         queue->current = take_first(queue);
-        if (store_send(queue->store, queue->current->calls, queue->current->call_count) != STATUS_OK) {
+        if (store_send(queue->store, queue->current->calls, queue->current->call_count) !=
+            STATUS_OK) {
             end_current(queue, STATUS_RETRY, NULL, now_us);
             return;
         }
@@ -119,7 +121,8 @@ void store_queue_service(struct store_queue *queue, int64_t now_us)
 int64_t store_queue_wake_us(const struct store_queue *queue)
 {
     const int64_t wake_us = store_wake_us(queue->store);
-    if (queue->current != NULL || queue->first == NULL || !store_is_ready(queue->store)) return wake_us;
+    if (queue->current != NULL || queue->first == NULL || !store_is_ready(queue->store))
+        return wake_us;
     return queue->not_before_us < wake_us ? queue->not_before_us : wake_us;
 }
 

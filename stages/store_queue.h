@@ -15,7 +15,8 @@ struct store_job;
  * The job has ended with status; results hold one entry per call if STATUS_OK. The job and its
  * arena live until this returns.
  */
-typedef void (*store_job_done)(struct store_job *job, enum status status, struct store_result *results);
+typedef void (*store_job_done)(struct store_job *job, enum status status,
+                               struct store_result *results);
 
 struct store_job {
     struct store_job *next;
@@ -24,9 +25,9 @@ struct store_job {
     size_t call_count;
     store_job_done done;
     void *owner;
-    void *detail;      /* the owner's own, usually in the arena */
-    bool is_part;      /* inside begin … commit: a fault ends it instead of sending it again */
-    bool is_urgent;    /* goes before what waits */
+    void *detail;   /* the owner's own, usually in the arena */
+    bool is_part;   /* inside begin … commit: a fault ends it instead of sending it again */
+    bool is_urgent; /* goes before what waits */
 };
 
 struct store_queue {

@@ -4,18 +4,20 @@
 /* The facts that decide about money, as JSON, so that a later reader sees by what a verdict was reached. */
 static const char *facts(const struct psp_capability *c, struct arena *arena)
 {
-    return arena_format(arena,
-                        "{\"idempotency_key\":%s,\"keeps_failures_under_key\":%s,\"retrieve\":%s,\"search\":%s,"
-                        "\"cancel_by_reference\":%s,\"key_retention_s\":%" PRId64 ",\"key_margin_s\":%" PRId64
-                        ",\"late_arrival_window_s\":%" PRId64 ",\"lookup_lag_s\":%" PRId64 "}",
-                        c->has_idempotency_key ? "true" : "false", c->keeps_failures_under_key ? "true" : "false",
-                        c->has_retrieve ? "true" : "false", c->has_search ? "true" : "false",
-                        c->has_cancel_by_reference ? "true" : "false", c->key_retention_s, c->key_margin_s,
-                        c->late_arrival_window_s, c->lookup_lag_s);
+    return arena_format(
+        arena,
+        "{\"idempotency_key\":%s,\"keeps_failures_under_key\":%s,\"retrieve\":%s,\"search\":%s,"
+        "\"cancel_by_reference\":%s,\"key_retention_s\":%" PRId64 ",\"key_margin_s\":%" PRId64
+        ",\"late_arrival_window_s\":%" PRId64 ",\"lookup_lag_s\":%" PRId64 "}",
+        c->has_idempotency_key ? "true" : "false", c->keeps_failures_under_key ? "true" : "false",
+        c->has_retrieve ? "true" : "false", c->has_search ? "true" : "false",
+        c->has_cancel_by_reference ? "true" : "false", c->key_retention_s, c->key_margin_s,
+        c->late_arrival_window_s, c->lookup_lag_s);
 }
 
 enum status accounts_write(struct store *store, const char *const *merchants, size_t merchant_count,
-                           const struct account_upsert *accounts, size_t account_count, struct arena *arena)
+                           const struct account_upsert *accounts, size_t account_count,
+                           struct arena *arena)
 {
     struct sql_call calls[3];
     struct store_result results[3] = { { 0 } };

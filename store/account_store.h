@@ -17,6 +17,7 @@ struct account_upsert {
 
 /* One transaction. */
 enum status accounts_write(struct store *store, const char *const *merchants, size_t merchant_count,
-                           const struct account_upsert *accounts, size_t account_count, struct arena *arena) MUST_CHECK;
+                           const struct account_upsert *accounts, size_t account_count,
+                           struct arena *arena) MUST_CHECK;
 
 #endif

@@ -16,9 +16,9 @@ static const char *copy_text(struct arena *arena, const char *text)
     return text == NULL ? NULL : arena_copy(arena, text, strlen(text));
 }
 
-void fence_call(struct sql_call *call, struct arena *arena, const struct fence_input *inputs, size_t count,
-                struct uuid fence_batch, const char *account, const char *actor, int64_t send_by_ms,
-                int64_t takeover_ms)
+void fence_call(struct sql_call *call, struct arena *arena, const struct fence_input *inputs,
+                size_t count, struct uuid fence_batch, const char *account, const char *actor,
+                int64_t send_by_ms, int64_t takeover_ms)
 {
     sql_call_begin(call, STMT_ATTEMPT_FENCE, arena);
     struct sql_array *attempts = sql_bind_array(call, SQL_UUID);
@@ -34,7 +34,8 @@ void fence_call(struct sql_call *call, struct arena *arena, const struct fence_i
     sql_bind_int8(call, takeover_ms);
 }
 
-size_t fence_read(const struct store_result *result, struct arena *arena, struct fence_row **out_rows)
+size_t fence_read(const struct store_result *result, struct arena *arena,
+                  struct fence_row **out_rows)
 {
     const size_t count = result_rows(result);
     struct fence_row *rows = arena_allocate(arena, (count + 1) * sizeof *rows);
@@ -56,15 +57,16 @@ size_t fence_read(const struct store_result *result, struct arena *arena, struct
     return count;
 }
 
-void fence_done_call(struct sql_call *call, struct arena *arena, const struct uuid *fence_batches, size_t count)
+void fence_done_call(struct sql_call *call, struct arena *arena, const struct uuid *fence_batches,
+                     size_t count)
 {
     sql_call_begin(call, STMT_FENCE_DONE, arena);
     struct sql_array *ids = sql_bind_array(call, SQL_UUID);
     for (size_t i = 0; i < count; i++) sql_push_uuid(ids, fence_batches[i]);
 }
 
-void local_end_call(struct sql_call *call, struct arena *arena, const struct local_end *ends, size_t count,
-                    const char *actor)
+void local_end_call(struct sql_call *call, struct arena *arena, const struct local_end *ends,
+                    size_t count, const char *actor)
 {
     sql_call_begin(call, STMT_ATTEMPT_FAIL_LOCAL, arena);
     struct sql_array *attempts = sql_bind_array(call, SQL_UUID);
@@ -83,7 +85,8 @@ void local_end_call(struct sql_call *call, struct arena *arena, const struct loc
     sql_bind_text(call, actor);
 }
 
-size_t local_end_read(const struct store_result *result, struct arena *arena, struct local_end_row **out_rows)
+size_t local_end_read(const struct store_result *result, struct arena *arena,
+                      struct local_end_row **out_rows)
 {
     const size_t count = result_rows(result);
     struct local_end_row *rows = arena_allocate(arena, (count + 1) * sizeof *rows);
@@ -100,10 +103,11 @@ size_t local_end_read(const struct store_result *result, struct arena *arena, st
 
 /* The columns of attempt_result.sql, $1 to $38, in order. */
 struct result_columns {
-    struct sql_array *n, *attempt, *payment, *version, *from, *next, *certainty, *evidence, *request, *source, *kind,
-        *phase, *http_status, *error_code, *provider_status, *provider_object, *provider_event, *reference, *amount,
-        *currency, *observed_at, *strength, *proves, *closure, *digest, *excerpt, *event, *why, *reason, *decline,
-        *handed_out, *command, *subject, *task, *task_due, *purpose, *policy, *stored_error;
+    struct sql_array *n, *attempt, *payment, *version, *from, *next, *certainty, *evidence,
+        *request, *source, *kind, *phase, *http_status, *error_code, *provider_status,
+        *provider_object, *provider_event, *reference, *amount, *currency, *observed_at, *strength,
+        *proves, *closure, *digest, *excerpt, *event, *why, *reason, *decline, *handed_out,
+        *command, *subject, *task, *task_due, *purpose, *policy, *stored_error;
 };
 
 static void bind_columns(struct sql_call *call, struct result_columns *c)
@@ -180,7 +184,8 @@ static void push_observation(struct result_columns *c, const struct observation 
     sql_push_text(c->excerpt, seen->excerpt == NULL ? "{}" : seen->excerpt);
 }
 
-static void push_task(struct result_columns *c, const struct task_birth *task, const char *policy_version)
+static void push_task(struct result_columns *c, const struct task_birth *task,
+                      const char *policy_version)
 {
     sql_push_uuid_or_null(c->task, task->id.uuid);
     if (task->due_ms < 0) {
@@ -220,8 +225,9 @@ static void push_outcome(struct result_columns *c, const struct attempt_outcome 
     push_task(c, &outcome->task, outcome->policy_version);
 }
 
-void attempt_result_call(struct sql_call *call, struct arena *arena, const struct attempt_outcome *outcomes,
-                         size_t count, const char *actor, const char *account)
+void attempt_result_call(struct sql_call *call, struct arena *arena,
+                         const struct attempt_outcome *outcomes, size_t count, const char *actor,
+                         const char *account)
 {
     sql_call_begin(call, STMT_ATTEMPT_RESULT, arena);
     struct result_columns columns;
@@ -241,8 +247,9 @@ void attempt_result_read(const struct store_result *result, size_t count, int32_
     }
 }
 
-void attempt_load_call(struct sql_call *call, struct arena *arena, const struct attempt_id *attempts,
-                       const struct request_id *requests, size_t count, bool keeps_results, int64_t call_limit_ms)
+void attempt_load_call(struct sql_call *call, struct arena *arena,
+                       const struct attempt_id *attempts, const struct request_id *requests,
+                       size_t count, bool keeps_results, int64_t call_limit_ms)
 {
     sql_call_begin(call, STMT_ATTEMPT_LOAD, arena);
     struct sql_array *attempt_ids = sql_bind_array(call, SQL_UUID);
@@ -255,7 +262,8 @@ void attempt_load_call(struct sql_call *call, struct arena *arena, const struct 
     sql_bind_int8(call, call_limit_ms);
 }
 
-static void read_attempt(const struct store_result *result, size_t i, struct arena *arena, struct attempt_row *row)
+static void read_attempt(const struct store_result *result, size_t i, struct arena *arena,
+                         struct attempt_row *row)
 {
     *row = (struct attempt_row){
         .attempt = { result_uuid(result, i, 0) },
@@ -289,7 +297,8 @@ static void read_attempt(const struct store_result *result, size_t i, struct are
     row->task_step = result_int(result, i, 25);
 }
 
-size_t attempt_load_read(const struct store_result *result, struct arena *arena, struct attempt_row **out_rows)
+size_t attempt_load_read(const struct store_result *result, struct arena *arena,
+                         struct attempt_row **out_rows)
 {
     const size_t count = result_rows(result);
     struct attempt_row *rows = arena_allocate(arena, (count + 1) * sizeof *rows);
@@ -300,8 +309,9 @@ size_t attempt_load_read(const struct store_result *result, struct arena *arena,
 
 static bool is_mismatch(const char *reason)
 {
-    return reason != NULL && (strcmp(reason, "amount_mismatch") == 0 || strcmp(reason, "currency_mismatch") == 0 ||
-                              strcmp(reason, "reference_mismatch") == 0 || strcmp(reason, "object_mismatch") == 0);
+    return reason != NULL &&
+           (strcmp(reason, "amount_mismatch") == 0 || strcmp(reason, "currency_mismatch") == 0 ||
+            strcmp(reason, "reference_mismatch") == 0 || strcmp(reason, "object_mismatch") == 0);
 }
 
 struct judge_attempt attempt_row_judge(const struct attempt_row *row)
@@ -355,10 +365,11 @@ enum request_closure observation_closure(const struct observation *observation,
 /* Cases ---------------------------------------------------------------------------------------- */
 
 /* The body and headers of case.opened and case.closed: ids and words only. */
-static void push_case_event(struct arena *arena, struct sql_array *subjects, struct sql_array *bodies,
-                            struct sql_array *headers, enum event_type type, const char *merchant,
-                            struct outbox_id event_id, struct payment_id payment, struct attempt_id attempt,
-                            const char *kind, const char *reason, int64_t now_us)
+static void push_case_event(struct arena *arena, struct sql_array *subjects,
+                            struct sql_array *bodies, struct sql_array *headers,
+                            enum event_type type, const char *merchant, struct outbox_id event_id,
+                            struct payment_id payment, struct attempt_id attempt, const char *kind,
+                            const char *reason, int64_t now_us)
 {
     char subject[SUBJECT_SIZE];
     char payment_text[UUID_TEXT_SIZE];
@@ -384,8 +395,8 @@ static void push_case_event(struct arena *arena, struct sql_array *subjects, str
     sql_push_text(headers, event_headers_encode(&made, arena));
 }
 
-void case_open_call(struct sql_call *call, struct arena *arena, const struct case_opening *cases, size_t count,
-                    int64_t now_us)
+void case_open_call(struct sql_call *call, struct arena *arena, const struct case_opening *cases,
+                    size_t count, int64_t now_us)
 {
     sql_call_begin(call, STMT_CASE_OPEN, arena);
     struct sql_array *ids = sql_bind_array(call, SQL_UUID);
@@ -415,13 +426,14 @@ void case_open_call(struct sql_call *call, struct arena *arena, const struct cas
             sql_push_int4(versions, opening->attempt_version);
         }
         sql_push_uuid(events, opening->event.uuid);
-        push_case_event(arena, subjects, bodies, headers, EVENT_CASE_OPENED, opening->merchant, opening->event,
-                        opening->payment, opening->attempt, case_kind_name(opening->kind), opening->reason, now_us);
+        push_case_event(arena, subjects, bodies, headers, EVENT_CASE_OPENED, opening->merchant,
+                        opening->event, opening->payment, opening->attempt,
+                        case_kind_name(opening->kind), opening->reason, now_us);
     }
 }
 
-void case_close_call(struct sql_call *call, struct arena *arena, const struct case_closing *closings, size_t count,
-                     int64_t now_us)
+void case_close_call(struct sql_call *call, struct arena *arena,
+                     const struct case_closing *closings, size_t count, int64_t now_us)
 {
     sql_call_begin(call, STMT_CASE_CLOSE, arena);
     struct sql_array *attempts = sql_bind_array(call, SQL_UUID);
@@ -433,7 +445,8 @@ void case_close_call(struct sql_call *call, struct arena *arena, const struct ca
         const struct case_closing *closing = &closings[i];
         sql_push_uuid(attempts, closing->attempt.uuid);
         sql_push_uuid(events, closing->event.uuid);
-        push_case_event(arena, subjects, bodies, headers, EVENT_CASE_CLOSED, closing->merchant, closing->event,
-                        closing->payment, closing->attempt, NULL, "the attempt ended", now_us);
+        push_case_event(arena, subjects, bodies, headers, EVENT_CASE_CLOSED, closing->merchant,
+                        closing->event, closing->payment, closing->attempt, NULL,
+                        "the attempt ended", now_us);
     }
 }

@@ -40,13 +40,15 @@ struct fence_row {
 };
 
 /* inputs sorted by attempt. send_by_ms, takeover_ms: from the database's now. */
-void fence_call(struct sql_call *call, struct arena *arena, const struct fence_input *inputs, size_t count,
-                struct uuid fence_batch, const char *account, const char *actor, int64_t send_by_ms,
-                int64_t takeover_ms);
+void fence_call(struct sql_call *call, struct arena *arena, const struct fence_input *inputs,
+                size_t count, struct uuid fence_batch, const char *account, const char *actor,
+                int64_t send_by_ms, int64_t takeover_ms);
 /* One row per attempt that exists. Text and bytes are copied to the arena. */
-size_t fence_read(const struct store_result *result, struct arena *arena, struct fence_row **out_rows);
+size_t fence_read(const struct store_result *result, struct arena *arena,
+                  struct fence_row **out_rows);
 
-void fence_done_call(struct sql_call *call, struct arena *arena, const struct uuid *fence_batches, size_t count);
+void fence_done_call(struct sql_call *call, struct arena *arena, const struct uuid *fence_batches,
+                     size_t count);
 
 struct local_end {
     struct attempt_id attempt;
@@ -61,9 +63,10 @@ struct local_end_row {
     int32_t version;
 };
 /* CREATED -> FAILED by our own decision. ends sorted by attempt. */
-void local_end_call(struct sql_call *call, struct arena *arena, const struct local_end *ends, size_t count,
-                    const char *actor);
-size_t local_end_read(const struct store_result *result, struct arena *arena, struct local_end_row **out_rows);
+void local_end_call(struct sql_call *call, struct arena *arena, const struct local_end *ends,
+                    size_t count, const char *actor);
+size_t local_end_read(const struct store_result *result, struct arena *arena,
+                      struct local_end_row **out_rows);
 
 /* --- results ----------------------------------------------------------------------------------- */
 
@@ -79,23 +82,24 @@ struct task_birth {
 struct attempt_outcome {
     struct attempt_id attempt;
     struct payment_id payment;
-    int32_t version;          /* of the row that was judged */
+    int32_t version; /* of the row that was judged */
     enum attempt_state from;
     struct verdict verdict;
     struct observation observation;
     struct evidence_id evidence;
     struct request_id request; /* nil: not an answer to a request */
     enum request_closure closure;
-    const char *event;         /* "answer.succeeded" */
-    const char *reason;        /* goes to the attempt; NULL keeps what is there */
-    struct outbox_id command;  /* to settle; nil: none */
+    const char *event;        /* "answer.succeeded" */
+    const char *reason;       /* goes to the attempt; NULL keeps what is there */
+    struct outbox_id command; /* to settle; nil: none */
     struct task_birth task;
     const char *policy_version;
 };
 
 /* outcomes sorted by attempt, at most one per attempt. */
-void attempt_result_call(struct sql_call *call, struct arena *arena, const struct attempt_outcome *outcomes,
-                         size_t count, const char *actor, const char *account);
+void attempt_result_call(struct sql_call *call, struct arena *arena,
+                         const struct attempt_outcome *outcomes, size_t count, const char *actor,
+                         const char *account);
 /* out_versions[i]: the attempt's new version, 0 if the CAS did not move it. count as in the call. */
 void attempt_result_read(const struct store_result *result, size_t count, int32_t *out_versions);
 
@@ -111,8 +115,8 @@ struct attempt_row {
     const char *provider_key;
     const char *provider_object; /* NULL if not known */
     bool handed_out;
-    const char *reason;          /* NULL if none */
-    int64_t first_sent_us;       /* 0: never fenced */
+    const char *reason;    /* NULL if none */
+    int64_t first_sent_us; /* 0: never fenced */
     struct span request_bytes;
     bool prior;
     bool answered_under_key;
@@ -120,19 +124,21 @@ struct attempt_row {
     int64_t success_at_us;
     enum payment_state payment_state;
     const char *merchant;
-    int64_t expires_at_us;       /* 0: never */
+    int64_t expires_at_us; /* 0: never */
     const char *method_type;
-    struct task_id task;         /* nil: no open task */
+    struct task_id task; /* nil: no open task */
     enum task_state task_state;
     int32_t task_version;
     int32_t task_step;
     int32_t open_cases;
-    int64_t now_us;              /* the database's */
+    int64_t now_us; /* the database's */
 };
 /* requests[i]: the request whose observation will be judged; nil: none. */
-void attempt_load_call(struct sql_call *call, struct arena *arena, const struct attempt_id *attempts,
-                       const struct request_id *requests, size_t count, bool keeps_results, int64_t call_limit_ms);
-size_t attempt_load_read(const struct store_result *result, struct arena *arena, struct attempt_row **out_rows);
+void attempt_load_call(struct sql_call *call, struct arena *arena,
+                       const struct attempt_id *attempts, const struct request_id *requests,
+                       size_t count, bool keeps_results, int64_t call_limit_ms);
+size_t attempt_load_read(const struct store_result *result, struct arena *arena,
+                         struct attempt_row **out_rows);
 /* The judge's view of a row. */
 struct judge_attempt attempt_row_judge(const struct attempt_row *row);
 
@@ -153,8 +159,8 @@ struct case_opening {
     int32_t attempt_version; /* must stand when the case is opened; 0: any */
     struct outbox_id event;
 };
-void case_open_call(struct sql_call *call, struct arena *arena, const struct case_opening *cases, size_t count,
-                    int64_t now_us);
+void case_open_call(struct sql_call *call, struct arena *arena, const struct case_opening *cases,
+                    size_t count, int64_t now_us);
 
 struct case_closing {
     struct payment_id payment;
@@ -163,7 +169,7 @@ struct case_closing {
     struct outbox_id event;
 };
 /* Closes what only asked how the attempt ends, in the transaction that ends it. */
-void case_close_call(struct sql_call *call, struct arena *arena, const struct case_closing *closings, size_t count,
-                     int64_t now_us);
+void case_close_call(struct sql_call *call, struct arena *arena,
+                     const struct case_closing *closings, size_t count, int64_t now_us);
 
 #endif

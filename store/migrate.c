@@ -16,7 +16,8 @@ static enum status fail(struct migrate_report *report, const char *what, PGconn 
     return PQstatus(connection) == CONNECTION_OK ? STATUS_STOP : STATUS_RETRY;
 }
 
-static enum status run(PGconn *connection, const char *what, const char *sql, struct migrate_report *report)
+static enum status run(PGconn *connection, const char *what, const char *sql,
+                       struct migrate_report *report)
 {
     PGresult *result = PQexec(connection, sql);
     const ExecStatusType status = PQresultStatus(result);
@@ -26,8 +27,9 @@ static enum status run(PGconn *connection, const char *what, const char *sql, st
 }
 
 /* First column of the first row as text, or empty. */
-static enum status ask(PGconn *connection, enum statement statement, int count, const char *const *values, char *out,
-                       size_t size, struct migrate_report *report)
+static enum status ask(PGconn *connection, enum statement statement, int count,
+                       const char *const *values, char *out, size_t size,
+                       struct migrate_report *report)
 {
     const struct sql_text *sql = &statement_texts[statement];
     PGresult *result = PQexecParams(connection, sql->text, count, NULL, values, NULL, NULL, 0);
@@ -43,7 +45,8 @@ static enum status ask(PGconn *connection, enum statement statement, int count, 
     return STATUS_OK;
 }
 
-static enum status apply(PGconn *connection, const struct sql_text *migration, struct migrate_report *report)
+static enum status apply(PGconn *connection, const struct sql_text *migration,
+                         struct migrate_report *report)
 {
     char hash[HASH_HEX_SIZE];
     char stored[HASH_HEX_SIZE];
@@ -55,7 +58,8 @@ static enum status apply(PGconn *connection, const struct sql_text *migration, s
     if (stored[0] != '\0') {
         if (strcmp(stored, hash) != 0) {
             (void)snprintf(report->error, sizeof report->error,
-                           "%s: the database was migrated with another text of this file", migration->name);
+                           "%s: the database was migrated with another text of this file",
+                           migration->name);
             return STATUS_STOP;
         }
         report->known++;
@@ -63,7 +67,8 @@ static enum status apply(PGconn *connection, const struct sql_text *migration, s
     }
     TRY(run(connection, migration->name, "BEGIN", report));
     enum status status = run(connection, migration->name, migration->text, report);
-    if (status == STATUS_OK) status = ask(connection, STMT_MIGRATION_NOTE, 2, values, NULL, 0, report);
+    if (status == STATUS_OK)
+        status = ask(connection, STMT_MIGRATION_NOTE, 2, values, NULL, 0, report);
     if (status == STATUS_OK) status = run(connection, migration->name, "COMMIT", report);
     if (status == STATUS_OK) report->applied++;
     return status;
@@ -92,7 +97,8 @@ static enum status write_transitions(PGconn *connection, struct migrate_report *
 static enum status migrate_connected(PGconn *connection, struct migrate_report *report)
 {
     char answer[64];
-    TRY(run(connection, "settings", "SET client_min_messages = warning; SET timezone = 'UTC'", report));
+    TRY(run(connection, "settings", "SET client_min_messages = warning; SET timezone = 'UTC'",
+            report));
     TRY(run(connection, "lock", "SELECT pg_advisory_lock(" MIGRATE_LOCK ")", report));
     for (size_t i = 0; migration_texts[i].name != NULL; i++) {
         if (i == 0) {

@@ -9,11 +9,11 @@
 #include "pipeline/base.h"
 
 struct migrate_report {
-    int applied;           /* files applied now */
-    int known;             /* files that stood already */
+    int applied; /* files applied now */
+    int known;   /* files that stood already */
     int partitions_made;
-    bool no_standby;       /* synchronous_standby_names is empty: production needs one (protocol H10) */
-    char error[400];       /* on failure: which file and PostgreSQL's message */
+    bool no_standby; /* synchronous_standby_names is empty: production needs one (protocol H10) */
+    char error[400]; /* on failure: which file and PostgreSQL's message */
 };
 
 /* STATUS_STOP: an applied file differs from this build's, or SQL was refused. STATUS_RETRY: not reachable. */

@@ -9,8 +9,8 @@ static const struct {
     uint32_t scalar;
     uint32_t array;
 } OIDS[] = {
-    [SQL_BOOL] = { 16, 1000 },  [SQL_INT2] = { 21, 1005 },  [SQL_INT4] = { 23, 1007 },
-    [SQL_INT8] = { 20, 1016 },  [SQL_TEXT] = { 25, 1009 },  [SQL_BYTEA] = { 17, 1001 },
+    [SQL_BOOL] = { 16, 1000 },   [SQL_INT2] = { 21, 1005 },          [SQL_INT4] = { 23, 1007 },
+    [SQL_INT8] = { 20, 1016 },   [SQL_TEXT] = { 25, 1009 },          [SQL_BYTEA] = { 17, 1001 },
     [SQL_UUID] = { 2950, 2951 }, [SQL_TIMESTAMPTZ] = { 1184, 1185 },
 };
 

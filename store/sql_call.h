@@ -47,8 +47,8 @@ void sql_bind_bool(struct sql_call *call, bool value);
 void sql_bind_int2(struct sql_call *call, int value);
 void sql_bind_int4(struct sql_call *call, int32_t value);
 void sql_bind_int8(struct sql_call *call, int64_t value);
-void sql_bind_text(struct sql_call *call, const char *value); /* NULL: SQL NULL; copied */
-void sql_bind_bytea(struct sql_call *call, struct span value);  /* copied */
+void sql_bind_text(struct sql_call *call, const char *value);  /* NULL: SQL NULL; copied */
+void sql_bind_bytea(struct sql_call *call, struct span value); /* copied */
 void sql_bind_uuid(struct sql_call *call, struct uuid value);
 void sql_bind_time(struct sql_call *call, int64_t epoch_us);
 
@@ -60,7 +60,7 @@ void sql_push_bool(struct sql_array *array, bool value);
 void sql_push_int2(struct sql_array *array, int value);
 void sql_push_int4(struct sql_array *array, int32_t value);
 void sql_push_int8(struct sql_array *array, int64_t value);
-void sql_push_text(struct sql_array *array, const char *value); /* NULL: SQL NULL */
+void sql_push_text(struct sql_array *array, const char *value);  /* NULL: SQL NULL */
 void sql_push_bytea(struct sql_array *array, struct span value); /* data NULL: SQL NULL */
 void sql_push_uuid(struct sql_array *array, struct uuid value);
 void sql_push_uuid_or_null(struct sql_array *array, struct uuid value); /* nil: SQL NULL */

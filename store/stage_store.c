@@ -33,7 +33,8 @@ void dead_letter_call(struct sql_call *call, const struct dead_letter *letter, s
     sql_bind_time(call, letter->stored_at_us);
 }
 
-enum status dead_letter_write(struct store *store, const struct dead_letter *letter, struct arena *arena)
+enum status dead_letter_write(struct store *store, const struct dead_letter *letter,
+                              struct arena *arena)
 {
     struct sql_call call;
     dead_letter_call(&call, letter, arena);
@@ -43,8 +44,8 @@ enum status dead_letter_write(struct store *store, const struct dead_letter *let
     return status;
 }
 
-enum status delivery_trial_note(struct store *store, const char *consumer, const char *message, struct arena *arena,
-                                int *out_trials)
+enum status delivery_trial_note(struct store *store, const char *consumer, const char *message,
+                                struct arena *arena, int *out_trials)
 {
     struct sql_call call;
     sql_call_begin(&call, STMT_STAGE_TRIAL, arena);
@@ -57,7 +58,8 @@ enum status delivery_trial_note(struct store *store, const char *consumer, const
     return STATUS_OK;
 }
 
-enum status delivery_trial_clear(struct store *store, const char *consumer, const char *message, struct arena *arena)
+enum status delivery_trial_clear(struct store *store, const char *consumer, const char *message,
+                                 struct arena *arena)
 {
     struct sql_call call;
     sql_call_begin(&call, STMT_STAGE_TRIAL_CLEAR, arena);

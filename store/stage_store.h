@@ -8,14 +8,14 @@
 #include "store/store.h"
 
 struct dead_letter {
-    struct uuid id;            /* drawn once: a repeat changes nothing */
-    const char *consumer;      /* "intake" */
+    struct uuid id;       /* drawn once: a repeat changes nothing */
+    const char *consumer; /* "intake" */
     const char *subject;
     uint64_t sequence;
     uint64_t deliveries;
-    const char *headers;       /* "name: value" lines */
+    const char *headers; /* "name: value" lines */
     struct span body;
-    const char *method_token;  /* NULL if none */
+    const char *method_token; /* NULL if none */
     const char *code;
     const char *field;         /* NULL if none */
     const char *problem;       /* JSON */
@@ -25,11 +25,12 @@ struct dead_letter {
 };
 
 void dead_letter_call(struct sql_call *call, const struct dead_letter *letter, struct arena *arena);
-enum status dead_letter_write(struct store *store, const struct dead_letter *letter, struct arena *arena) MUST_CHECK;
+enum status dead_letter_write(struct store *store, const struct dead_letter *letter,
+                              struct arena *arena) MUST_CHECK;
 
 /* Counts and commits one more trial; out_trials includes it. */
-enum status delivery_trial_note(struct store *store, const char *consumer, const char *message, struct arena *arena,
-                                int *out_trials) MUST_CHECK;
+enum status delivery_trial_note(struct store *store, const char *consumer, const char *message,
+                                struct arena *arena, int *out_trials) MUST_CHECK;
 enum status delivery_trial_clear(struct store *store, const char *consumer, const char *message,
                                  struct arena *arena) MUST_CHECK;
 

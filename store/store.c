@@ -42,7 +42,7 @@ struct store {
     bool sent_prepare[STORE_CALLS_MAX];
     PGresult *received[STORE_CALLS_MAX];
     size_t sent_count;
-    size_t at;           /* call whose result comes next */
+    size_t at; /* call whose result comes next */
     bool prepare_is_next;
     bool is_failed;
     enum status failure;
@@ -137,9 +137,10 @@ static void note_connection_error(struct store *store, const char *what)
 
 static void start_connecting(struct store *store, int64_t now_us)
 {
-    const char *const names[] = { "dbname", "application_name", "options", "client_encoding",
-                                  "keepalives_idle", NULL };
-    const char *const values[] = { store->url, store->application, store->settings, "UTF8", "10", NULL };
+    const char *const names[] = { "dbname",          "application_name", "options",
+                                  "client_encoding", "keepalives_idle",  NULL };
+    const char *const values[] = { store->url, store->application, store->settings, "UTF8", "10",
+                                   NULL };
     store->connection = PQconnectStartParams(names, values, 1);
     if (store->connection == NULL || PQstatus(store->connection) == CONNECTION_BAD) {
         note_connection_error(store, "PostgreSQL refused the connection");
@@ -155,7 +156,8 @@ static void go_on_connecting(struct store *store, int64_t now_us)
 {
     store->connecting = PQconnectPoll(store->connection);
     if (store->connecting == PGRES_POLLING_OK) {
-        if (PQsetnonblocking(store->connection, 1) != 0 || PQenterPipelineMode(store->connection) != 1) {
+        if (PQsetnonblocking(store->connection, 1) != 0 ||
+            PQenterPipelineMode(store->connection) != 1) {
             note_connection_error(store, "pipeline mode refused");
             go_down(store, now_us);
             return;
@@ -254,7 +256,8 @@ static bool queue_call(struct store *store, struct sql_call *call, size_t index)
     }
     /* A statement used twice in one pipeline is prepared by the first use. */
     store->is_prepared[call->statement] = true;
-    return PQsendQueryPrepared(store->connection, statement->name, count, values, lengths, formats, 1) == 1;
+    return PQsendQueryPrepared(store->connection, statement->name, count, values, lengths, formats,
+                               1) == 1;
 }
 
 enum status store_send(struct store *store, struct sql_call *calls, size_t count)
@@ -289,10 +292,17 @@ static bool is_race_constraint(const char *constraint)
 {
     static const char *const NAMES[] = {
         "idempotency_key", /* prefix: the partition's index is named after it */
-        "payment_out_trade_no_key",  "active_payment_pk",         "payment_attempt_ordinal_key",
-        "payment_attempt_provider_key", "webhook_inbox_event_key", "routing_decision_pk",
-        "recovery_task_open",        "stray_fact_object_key",     "manual_case_attempt_key",
-        "manual_case_stuck",         "state_history",
+        "payment_out_trade_no_key",
+        "active_payment_pk",
+        "payment_attempt_ordinal_key",
+        "payment_attempt_provider_key",
+        "webhook_inbox_event_key",
+        "routing_decision_pk",
+        "recovery_task_open",
+        "stray_fact_object_key",
+        "manual_case_attempt_key",
+        "manual_case_stuck",
+        "state_history",
     };
     for (size_t i = 0; i < COUNT_OF(NAMES); i++) {
         if (strncmp(constraint, NAMES[i], strlen(NAMES[i])) == 0) return true;
@@ -310,9 +320,11 @@ static enum status status_of_error(const struct store_error *error)
         { "23", STATUS_BAD_DATA },     { "42", STATUS_STOP },     { "3F", STATUS_STOP },
         { "28", STATUS_STOP },         { "0A", STATUS_STOP },
     };
-    if (strcmp(error->sqlstate, "23505") == 0 && is_race_constraint(error->constraint)) return STATUS_LOST_RACE;
+    if (strcmp(error->sqlstate, "23505") == 0 && is_race_constraint(error->constraint))
+        return STATUS_LOST_RACE;
     for (size_t i = 0; i < COUNT_OF(TABLE); i++) {
-        if (strncmp(error->sqlstate, TABLE[i].prefix, strlen(TABLE[i].prefix)) == 0) return TABLE[i].status;
+        if (strncmp(error->sqlstate, TABLE[i].prefix, strlen(TABLE[i].prefix)) == 0)
+            return TABLE[i].status;
     }
     return STATUS_RETRY; /* 40001, 40P01, 55P03, 57, 53, 08 and whatever else is not ours to judge */
 }
@@ -328,7 +340,8 @@ static void note_failure(struct store *store, const PGresult *result)
     if (store->is_failed) return; /* the first one counts; what follows is "pipeline aborted" */
     store->is_failed = true;
     copy_field(store->error.sqlstate, sizeof store->error.sqlstate, result, PG_DIAG_SQLSTATE);
-    copy_field(store->error.constraint, sizeof store->error.constraint, result, PG_DIAG_CONSTRAINT_NAME);
+    copy_field(store->error.constraint, sizeof store->error.constraint, result,
+               PG_DIAG_CONSTRAINT_NAME);
     copy_field(store->error.message, sizeof store->error.message, result, PG_DIAG_MESSAGE_PRIMARY);
     (void)snprintf(store->error.statement, sizeof store->error.statement, "%s",
                    statement_texts[store->sent[store->at]].name);
@@ -361,7 +374,8 @@ static void forget_skipped_prepares(struct store *store)
     }
 }
 
-static bool end_transaction(struct store *store, struct store_result *out_results, enum status *out_status)
+static bool end_transaction(struct store *store, struct store_result *out_results,
+                            enum status *out_status)
 {
     *out_status = store->is_failed ? store->failure : STATUS_OK;
     if (store->is_failed) {
@@ -377,7 +391,8 @@ static bool end_transaction(struct store *store, struct store_result *out_result
     return true;
 }
 
-bool store_receive(struct store *store, struct store_result *out_results, size_t count, enum status *out_status)
+bool store_receive(struct store *store, struct store_result *out_results, size_t count,
+                   enum status *out_status)
 {
     INVARIANT(store->sent_count == count);
     memset(out_results, 0, count * sizeof *out_results);
@@ -400,7 +415,8 @@ bool store_receive(struct store *store, struct store_result *out_results, size_t
             PQclear(result);
             store->state = CONNECTION_READY;
             /* A failure inside begin.sql … commit.sql leaves a dead transaction open: the connection goes with it. */
-            if (store->is_failed && PQtransactionStatus(store->connection) != PQTRANS_IDLE) go_down(store, 0);
+            if (store->is_failed && PQtransactionStatus(store->connection) != PQTRANS_IDLE)
+                go_down(store, 0);
             return end_transaction(store, out_results, out_status);
         }
         take_result(store, result);
@@ -432,10 +448,12 @@ static enum status connect_blocking(struct store *store)
     const int64_t until_us = now_us + CONNECT_LIMIT_US;
     bool has_tried = store->state == CONNECTION_CONNECTING;
     while (!store_is_ready(store)) {
-        if (now_us >= until_us || (has_tried && store->state == CONNECTION_DOWN)) return STATUS_RETRY;
+        if (now_us >= until_us || (has_tried && store->state == CONNECTION_DOWN))
+            return STATUS_RETRY;
         const bool was_down = store->state == CONNECTION_DOWN;
         store_service(store, now_us);
-        has_tried = has_tried || (was_down && now_us >= store->retry_at_us) || store->state != CONNECTION_DOWN;
+        has_tried = has_tried || (was_down && now_us >= store->retry_at_us) ||
+                    store->state != CONNECTION_DOWN;
         if (!store_is_ready(store)) wait_on(store, now_us, until_us);
         now_us = monotonic_us();
     }
@@ -446,7 +464,8 @@ enum status store_run_many(struct store *store, struct sql_call *calls, size_t c
                            struct store_result *out_results)
 {
     memset(out_results, 0, count * sizeof *out_results);
-    if (store_is_ready(store)) store_service(store, monotonic_us()); /* notices a connection that died idle */
+    if (store_is_ready(store))
+        store_service(store, monotonic_us()); /* notices a connection that died idle */
     if (!store_is_ready(store)) TRY(connect_blocking(store));
     TRY(store_send(store, calls, count));
     enum status status = STATUS_OK;
@@ -470,11 +489,13 @@ static const PGresult *rows_of(const struct store_result *result)
     return (const PGresult *)result->rows;
 }
 
-static const uint8_t *value_of(const struct store_result *result, size_t row, int column, int length)
+static const uint8_t *value_of(const struct store_result *result, size_t row, int column,
+                               int length)
 {
     const PGresult *rows = rows_of(result);
     INVARIANT(rows != NULL && (int)row < PQntuples(rows) && column < PQnfields(rows));
-    INVARIANT(!PQgetisnull(rows, (int)row, column) && PQgetlength(rows, (int)row, column) == length);
+    INVARIANT(!PQgetisnull(rows, (int)row, column) &&
+              PQgetlength(rows, (int)row, column) == length);
     return (const uint8_t *)PQgetvalue(rows, (int)row, column);
 }
 
@@ -503,7 +524,8 @@ bool result_bool(const struct store_result *result, size_t row, int column)
 int32_t result_int(const struct store_result *result, size_t row, int column)
 {
     const int length = PQgetlength(rows_of(result), (int)row, column);
-    const uint64_t raw = read_big_endian(value_of(result, row, column, length == 2 ? 2 : 4), length);
+    const uint64_t raw =
+        read_big_endian(value_of(result, row, column, length == 2 ? 2 : 4), length);
     return length == 2 ? (int32_t)(int16_t)raw : (int32_t)(uint32_t)raw;
 }
 

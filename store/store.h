@@ -57,7 +57,8 @@ const struct store_error *store_last_error(const struct store *store);
  */
 enum status store_run_many(struct store *store, struct sql_call *calls, size_t count,
                            struct store_result *out_results) MUST_CHECK;
-enum status store_run(struct store *store, struct sql_call *call, struct store_result *out_result) MUST_CHECK;
+enum status store_run(struct store *store, struct sql_call *call,
+                      struct store_result *out_result) MUST_CHECK;
 
 /*
  * Non-blocking. store_service drives connecting and flushing; call it when the descriptor is
@@ -74,7 +75,8 @@ enum status store_send(struct store *store, struct sql_call *calls, size_t count
  * True when the transaction under way has ended; out_status and out_results are set then. Takes
  * what has arrived, never blocks. count as in store_send.
  */
-bool store_receive(struct store *store, struct store_result *out_results, size_t count, enum status *out_status);
+bool store_receive(struct store *store, struct store_result *out_results, size_t count,
+                   enum status *out_status);
 
 /* Values of a result. Column numbers start at 0. Text is NUL-terminated; both live as long as the result. */
 size_t result_rows(const struct store_result *result);
@@ -82,10 +84,13 @@ bool result_is_null(const struct store_result *result, size_t row, int column);
 bool result_bool(const struct store_result *result, size_t row, int column);
 int32_t result_int(const struct store_result *result, size_t row, int column); /* int2 or int4 */
 int64_t result_int8(const struct store_result *result, size_t row, int column);
-const char *result_text(const struct store_result *result, size_t row, int column); /* NULL for SQL NULL */
+const char *result_text(const struct store_result *result, size_t row,
+                        int column); /* NULL for SQL NULL */
 struct span result_bytea(const struct store_result *result, size_t row, int column);
-struct uuid result_uuid(const struct store_result *result, size_t row, int column); /* nil for SQL NULL */
-int64_t result_time_us(const struct store_result *result, size_t row, int column);  /* 0 for SQL NULL */
+struct uuid result_uuid(const struct store_result *result, size_t row,
+                        int column); /* nil for SQL NULL */
+int64_t result_time_us(const struct store_result *result, size_t row,
+                       int column); /* 0 for SQL NULL */
 void store_result_clear(struct store_result *result);
 
 #endif

@@ -22,7 +22,8 @@ void task_due_call(struct sql_call *call, struct arena *arena, const char *accou
     sql_bind_int4(call, (int32_t)limit);
 }
 
-size_t task_due_read(const struct store_result *result, struct arena *arena, struct task_due **out_tasks)
+size_t task_due_read(const struct store_result *result, struct arena *arena,
+                     struct task_due **out_tasks)
 {
     const size_t count = result_rows(result);
     struct task_due *tasks = arena_allocate(arena, (count + 1) * sizeof *tasks);
@@ -34,8 +35,8 @@ size_t task_due_read(const struct store_result *result, struct arena *arena, str
     return count;
 }
 
-void task_pick_call(struct sql_call *call, struct arena *arena, const struct task_due *tasks, size_t count,
-                    bool keeps_results, int64_t call_limit_ms)
+void task_pick_call(struct sql_call *call, struct arena *arena, const struct task_due *tasks,
+                    size_t count, bool keeps_results, int64_t call_limit_ms)
 {
     sql_call_begin(call, STMT_TASK_PICK, arena);
     struct sql_array *ids = sql_bind_array(call, SQL_UUID);
@@ -45,7 +46,8 @@ void task_pick_call(struct sql_call *call, struct arena *arena, const struct tas
     sql_bind_int8(call, call_limit_ms);
 }
 
-size_t task_pick_read(const struct store_result *result, struct arena *arena, struct task_row **out_rows)
+size_t task_pick_read(const struct store_result *result, struct arena *arena,
+                      struct task_row **out_rows)
 {
     const size_t count = result_rows(result);
     struct task_row *rows = arena_allocate(arena, (count + 1) * sizeof *rows);
@@ -92,8 +94,9 @@ size_t task_pick_read(const struct store_result *result, struct arena *arena, st
     return count;
 }
 
-void task_claim_call(struct sql_call *call, struct arena *arena, const struct task_claim *claims, size_t count,
-                     int64_t lease_ms, const char *owner, int64_t send_by_ms, const char *account)
+void task_claim_call(struct sql_call *call, struct arena *arena, const struct task_claim *claims,
+                     size_t count, int64_t lease_ms, const char *owner, int64_t send_by_ms,
+                     const char *account)
 {
     char subject[SUBJECT_SIZE];
     (void)subject_create(account, subject);
@@ -125,7 +128,8 @@ void task_claim_call(struct sql_call *call, struct arena *arena, const struct ta
     }
 }
 
-void task_schedule_call(struct sql_call *call, struct arena *arena, const struct task_schedule *schedules, size_t count)
+void task_schedule_call(struct sql_call *call, struct arena *arena,
+                        const struct task_schedule *schedules, size_t count)
 {
     sql_call_begin(call, STMT_TASK_SCHEDULE, arena);
     struct sql_array *tasks = sql_bind_array(call, SQL_UUID);
@@ -150,7 +154,8 @@ void task_schedule_call(struct sql_call *call, struct arena *arena, const struct
     }
 }
 
-void fence_claim_call(struct sql_call *call, struct arena *arena, const char *account, size_t limit, int64_t lease_ms)
+void fence_claim_call(struct sql_call *call, struct arena *arena, const char *account, size_t limit,
+                      int64_t lease_ms)
 {
     sql_call_begin(call, STMT_FENCE_CLAIM, arena);
     sql_bind_text(call, account);
@@ -158,7 +163,8 @@ void fence_claim_call(struct sql_call *call, struct arena *arena, const char *ac
     sql_bind_int8(call, lease_ms);
 }
 
-size_t fence_claim_read(const struct store_result *result, struct arena *arena, struct overdue_fence **out_rows)
+size_t fence_claim_read(const struct store_result *result, struct arena *arena,
+                        struct overdue_fence **out_rows)
 {
     const size_t count = result_rows(result);
     struct overdue_fence *rows = arena_allocate(arena, (count + 1) * sizeof *rows);
@@ -171,14 +177,16 @@ size_t fence_claim_read(const struct store_result *result, struct arena *arena, 
     return count;
 }
 
-void inbox_load_call(struct sql_call *call, struct arena *arena, const struct inbox_id *ids, size_t count)
+void inbox_load_call(struct sql_call *call, struct arena *arena, const struct inbox_id *ids,
+                     size_t count)
 {
     sql_call_begin(call, STMT_INBOX_LOAD, arena);
     struct sql_array *column = sql_bind_array(call, SQL_UUID);
     for (size_t i = 0; i < count; i++) sql_push_uuid(column, ids[i].uuid);
 }
 
-static void read_observation(const struct store_result *result, size_t i, struct arena *arena, struct observation *out)
+static void read_observation(const struct store_result *result, size_t i, struct arena *arena,
+                             struct observation *out)
 {
     *out = (struct observation){
         .source = SOURCE_WEBHOOK,
@@ -196,12 +204,14 @@ static void read_observation(const struct store_result *result, size_t i, struct
         .observed_at_us = result_time_us(result, i, 13),
         .excerpt = copy_text(arena, result_text(result, i, 15)),
     };
-    if (out->has_amount) out->amount = money_of(result_int8(result, i, 9), result_text(result, i, 10));
+    if (out->has_amount)
+        out->amount = money_of(result_int8(result, i, 9), result_text(result, i, 10));
     const struct span digest = result_bytea(result, i, 14);
     if (digest.length == sizeof out->digest) memcpy(out->digest, digest.data, sizeof out->digest);
 }
 
-size_t inbox_load_read(const struct store_result *result, struct arena *arena, struct inbox_row **out_rows)
+size_t inbox_load_read(const struct store_result *result, struct arena *arena,
+                       struct inbox_row **out_rows)
 {
     const size_t count = result_rows(result);
     struct inbox_row *rows = arena_allocate(arena, (count + 1) * sizeof *rows);
@@ -215,7 +225,8 @@ size_t inbox_load_read(const struct store_result *result, struct arena *arena, s
     return count;
 }
 
-void inbox_park_call(struct sql_call *call, struct arena *arena, const struct inbox_id *ids, size_t count)
+void inbox_park_call(struct sql_call *call, struct arena *arena, const struct inbox_id *ids,
+                     size_t count)
 {
     sql_call_begin(call, STMT_INBOX_PARK, arena);
     struct sql_array *column = sql_bind_array(call, SQL_UUID);

@@ -11,16 +11,19 @@ int cli_migrate(struct cli *cli)
     struct migrate_report report;
     const enum status status = store_migrate(config->postgres.url, &report);
     if (status != STATUS_OK) {
-        return cli_fail(cli, status == STATUS_RETRY ? CLI_INFRASTRUCTURE : CLI_REFUSED, "%s", report.error);
+        return cli_fail(cli, status == STATUS_RETRY ? CLI_INFRASTRUCTURE : CLI_REFUSED, "%s",
+                        report.error);
     }
     if (cli->as_json) {
-        printf("{\"applied\":%d,\"known\":%d,\"partitions_made\":%d,\"synchronous_standby\":%s}\n", report.applied,
-               report.known, report.partitions_made, report.no_standby ? "false" : "true");
+        printf("{\"applied\":%d,\"known\":%d,\"partitions_made\":%d,\"synchronous_standby\":%s}\n",
+               report.applied, report.known, report.partitions_made,
+               report.no_standby ? "false" : "true");
     } else {
-        printf("%d migrations applied, %d stood already, %d partitions made\n", report.applied, report.known,
-               report.partitions_made);
+        printf("%d migrations applied, %d stood already, %d partitions made\n", report.applied,
+               report.known, report.partitions_made);
         if (report.no_standby) {
-            printf("warning: no synchronous standby; production needs one, or a lost disk loses commits\n");
+            printf("warning: no synchronous standby; production needs one, or a lost disk loses "
+                   "commits\n");
         }
     }
     return CLI_OK;

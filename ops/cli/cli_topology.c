@@ -7,23 +7,28 @@
 
 static int write_accounts(struct cli *cli, const struct config *config)
 {
-    const char **merchants = arena_allocate(&cli->arena, (config->merchant_count + 1) * sizeof(const char *));
+    const char **merchants =
+        arena_allocate(&cli->arena, (config->merchant_count + 1) * sizeof(const char *));
     for (size_t i = 0; i < config->merchant_count; i++) merchants[i] = config->merchants[i].id;
-    struct account_upsert *accounts = arena_allocate(&cli->arena, (config->account_count + 1) * sizeof *accounts);
+    struct account_upsert *accounts =
+        arena_allocate(&cli->arena, (config->account_count + 1) * sizeof *accounts);
     for (size_t i = 0; i < config->account_count; i++) {
         const struct config_account *account = &config->accounts[i];
         const struct psp_ops *psp = psp_registry_find(account->psp);
         struct config_error error;
-        if (psp == NULL) return cli_fail(cli, CLI_REFUSED, "account %s: no adapter for psp %s", account->id, account->psp);
+        if (psp == NULL)
+            return cli_fail(cli, CLI_REFUSED, "account %s: no adapter for psp %s", account->id,
+                            account->psp);
         if (config_account_check(config, account, &psp->capability, &error) != STATUS_OK) {
             return cli_fail(cli, CLI_REFUSED, "%s", error.text);
         }
-        accounts[i] = (struct account_upsert){ account->id, account->psp, account->failure_domain, &psp->capability };
+        accounts[i] = (struct account_upsert){ account->id, account->psp, account->failure_domain,
+                                               &psp->capability };
     }
     struct store *store = cli_store(cli);
     if (store == NULL) return CLI_INFRASTRUCTURE;
-    const enum status status = accounts_write(store, merchants, config->merchant_count, accounts, config->account_count,
-                                              &cli->arena);
+    const enum status status = accounts_write(store, merchants, config->merchant_count, accounts,
+                                              config->account_count, &cli->arena);
     return status == STATUS_OK ? CLI_OK : cli_fail_store(cli, status);
 }
 
@@ -57,8 +62,8 @@ static void print_report(struct cli *cli, const struct bus_report *report)
                change->durable == NULL ? "" : "/", change->durable == NULL ? "" : change->durable,
                change->text[0] == '\0' ? "" : ": ", change->text);
         for (size_t k = 0; k < change->difference_count; k++) {
-            printf("           %s: %s -> %s\n", change->differences[k].field, change->differences[k].found,
-                   change->differences[k].expected);
+            printf("           %s: %s -> %s\n", change->differences[k].field,
+                   change->differences[k].found, change->differences[k].expected);
         }
     }
 }
@@ -79,10 +84,11 @@ int cli_topology(struct cli *cli)
     struct bus_topology topology;
     config_topology(config, &cli->arena, &topology);
     struct bus_report report = { 0 };
-    const enum status status = bus_topology_apply(bus, &topology, is_apply ? BUS_APPLY_ALL : BUS_APPLY_PLAN, &cli->arena,
-                                                  &report);
+    const enum status status = bus_topology_apply(
+        bus, &topology, is_apply ? BUS_APPLY_ALL : BUS_APPLY_PLAN, &cli->arena, &report);
     print_report(cli, &report);
     if (status == STATUS_OK) return CLI_OK;
     return cli_fail(cli, status == STATUS_RETRY ? CLI_INFRASTRUCTURE : CLI_REFUSED,
-                    status == STATUS_RETRY ? "JetStream did not answer" : "something was refused, see above");
+                    status == STATUS_RETRY ? "JetStream did not answer"
+                                           : "something was refused, see above");
 }

@@ -11,7 +11,8 @@ enum {
     WAIT_FOR_BUDGET_US = 5 * 1000 * 1000, /* longer, and the message goes back to the stream */
     HAND_BACK_MS = 1000,
     MESSAGES_WANTED = 8,
-    REFUSED_DELIVERIES_MAX = 5, /* a fence that PostgreSQL refuses as data: then a dead letter with a case */
+    REFUSED_DELIVERIES_MAX =
+        5, /* a fence that PostgreSQL refuses as data: then a dead letter with a case */
 };
 
 /* One fence transaction. */
@@ -24,8 +25,9 @@ struct fence_job {
     int64_t send_by_us; /* monotonic; never later than the send_by in the row */
 };
 
-bool create_lane_open(struct create_lane *self, struct stage *stage, const struct config_account *account,
-                      const struct recovery_policy *policy, int *out_exit_code)
+bool create_lane_open(struct create_lane *self, struct stage *stage,
+                      const struct config_account *account, const struct recovery_policy *policy,
+                      int *out_exit_code)
 {
     *self = (struct create_lane){ .lane = { 0 } };
     const struct config_limits *limits = &account->limits;
@@ -34,7 +36,8 @@ bool create_lane_open(struct create_lane *self, struct stage *stage, const struc
         *out_exit_code = 2;
         return false;
     }
-    budget_init(&self->budget, limits->creates_per_s, limits->creates_concurrent, clock_monotonic_us());
+    budget_init(&self->budget, limits->creates_per_s, limits->creates_concurrent,
+                clock_monotonic_us());
     (void)snprintf(self->durable, sizeof self->durable, "%s_new", account->id);
     self->consumer = stage_consumer_open(stage, "PAY_CREATE", self->durable, out_exit_code);
     return self->consumer != NULL;
@@ -53,10 +56,11 @@ static void on_dead_letter(struct store_job *job, enum status status, struct sto
     (void)results;
     struct create_lane *self = job->owner;
     command_work_finish(self->lane.stage, job->detail, status == STATUS_OK ? 0 : HAND_BACK_MS,
-                   status == STATUS_OK ? "dead_letter" : "hand_back");
+                        status == STATUS_OK ? "dead_letter" : "hand_back");
 }
 
-static void keep_dead_letter(struct create_lane *self, struct command_work *command, const char *code)
+static void keep_dead_letter(struct create_lane *self, struct command_work *command,
+                             const char *code)
 {
     struct store_job *job = store_job_create(on_dead_letter, self);
     const struct dead_letter letter = {
@@ -84,7 +88,8 @@ static void take(struct create_lane *self)
     struct bus_message message;
     while (self->waiting.count < limit && bus_consumer_take(self->consumer, 1, &message) == 1) {
         struct command_work *malformed = NULL;
-        if (command_hand_take(self->lane.stage, &message, &self->waiting, &malformed) == COMMAND_MALFORMED) {
+        if (command_hand_take(self->lane.stage, &message, &self->waiting, &malformed) ==
+            COMMAND_MALFORMED) {
             keep_dead_letter(self, malformed, problem_word(PROBLEM_NOT_MSGPACK));
         }
     }
@@ -98,7 +103,8 @@ struct local_job {
     size_t count;
 };
 
-static void on_ended_locally(struct store_job *job, enum status status, struct store_result *results)
+static void on_ended_locally(struct store_job *job, enum status status,
+                             struct store_result *results)
 {
     struct create_lane *self = job->owner;
     struct local_job *local = job->detail;
@@ -109,7 +115,8 @@ static void on_ended_locally(struct store_job *job, enum status status, struct s
             char subject[SUBJECT_SIZE];
             struct outbox_id command_id = { { { 0 } } };
             for (size_t k = 0; k < local->count; k++) {
-                if (uuid_equal(local->ends[k].attempt.uuid, rows[i].attempt.uuid)) command_id = local->ends[k].command;
+                if (uuid_equal(local->ends[k].attempt.uuid, rows[i].attempt.uuid))
+                    command_id = local->ends[k].command;
             }
             stage_announce(self->lane.stage, subject_settle(rows[i].payment, subject),
                            (struct command){
@@ -123,14 +130,15 @@ static void on_ended_locally(struct store_job *job, enum status status, struct s
         stage_announce_send(self->lane.stage);
     }
     for (size_t i = 0; i < local->count; i++) {
-        command_work_finish(self->lane.stage, local->commands[i], status == STATUS_OK ? 0 : HAND_BACK_MS,
-                       status == STATUS_OK ? "ended_unsent" : "hand_back");
+        command_work_finish(self->lane.stage, local->commands[i],
+                            status == STATUS_OK ? 0 : HAND_BACK_MS,
+                            status == STATUS_OK ? "ended_unsent" : "hand_back");
     }
 }
 
 /* Attempts that the fence let nobody send: they end by our own decision, NO_SIDE_EFFECT. */
-static void end_locally(struct create_lane *self, const struct fence_row *rows, struct command_work **commands,
-                        size_t count)
+static void end_locally(struct create_lane *self, const struct fence_row *rows,
+                        struct command_work **commands, size_t count)
 {
     if (count == 0) return;
     struct store_job *job = store_job_create(on_ended_locally, self);
@@ -163,7 +171,8 @@ static void on_finding_ended(struct finding *finding)
     if (share != NULL && share->open == 0) free(share);
 }
 
-static void send(struct create_lane *self, const struct fence_row *row, struct fence_share *share, int64_t send_by_us)
+static void send(struct create_lane *self, const struct fence_row *row, struct fence_share *share,
+                 int64_t send_by_us)
 {
     struct finding *finding = finding_create(on_finding_ended, self);
     struct arena *arena = &finding->arena;
@@ -187,7 +196,8 @@ static void send(struct create_lane *self, const struct fence_row *row, struct f
     };
     finding->request = row->request;
     finding->fence = share;
-    finding->sends = row->version / 2; /* each send is two versions: SENDING, and CREATED again when unsent */
+    finding->sends =
+        row->version / 2; /* each send is two versions: SENDING, and CREATED again when unsent */
     /* A stored request that cannot be read is a bug: the attempt stays SENDING and the fence runs out. */
     INVARIANT(psp_request_decode(bytes, arena, &request) == STATUS_OK);
     psp_lane_send(&self->lane, finding, REQUEST_CREATE, &request, key, send_by_us);
@@ -196,7 +206,8 @@ static void send(struct create_lane *self, const struct fence_row *row, struct f
 static struct command_work *command_of(struct fence_job *fence, struct attempt_id attempt)
 {
     for (size_t i = 0; i < fence->count; i++) {
-        if (fence->commands[i] != NULL && uuid_equal(fence->commands[i]->command.entity, attempt.uuid)) {
+        if (fence->commands[i] != NULL &&
+            uuid_equal(fence->commands[i]->command.entity, attempt.uuid)) {
             struct command_work *command = fence->commands[i];
             fence->commands[i] = NULL;
             return command;
@@ -205,8 +216,8 @@ static struct command_work *command_of(struct fence_job *fence, struct attempt_i
     return NULL;
 }
 
-static void take_fenced(struct create_lane *self, struct fence_job *fence, struct fence_row *rows, size_t count,
-                        struct arena *arena)
+static void take_fenced(struct create_lane *self, struct fence_job *fence, struct fence_row *rows,
+                        size_t count, struct arena *arena)
 {
     size_t sending = 0;
     for (size_t i = 0; i < count; i++) sending += rows[i].outcome == FENCE_SENDING;
@@ -217,7 +228,8 @@ static void take_fenced(struct create_lane *self, struct fence_job *fence, struc
     }
     CRASH_POINT("create.after_fence");
     struct fence_row *ended = arena_allocate(arena, (count + 1) * sizeof *ended);
-    struct command_work **ended_commands = arena_allocate(arena, (count + 1) * sizeof(struct command_work *));
+    struct command_work **ended_commands =
+        arena_allocate(arena, (count + 1) * sizeof(struct command_work *));
     size_t ended_count = 0;
     for (size_t i = 0; i < count; i++) { /* the bytes first: send_by runs */
         if (rows[i].outcome == FENCE_SENDING) send(self, &rows[i], share, fence->send_by_us);
@@ -230,7 +242,8 @@ static void take_fenced(struct create_lane *self, struct fence_job *fence, struc
             ended[ended_count] = rows[i];
             ended_commands[ended_count++] = command;
         } else {
-            command_work_finish(self->lane.stage, command, 0, rows[i].outcome == FENCE_SENDING ? "sent" : "done");
+            command_work_finish(self->lane.stage, command, 0,
+                                rows[i].outcome == FENCE_SENDING ? "sent" : "done");
         }
     }
     end_locally(self, ended, ended_commands, ended_count);
@@ -241,14 +254,15 @@ static void start_fence(struct create_lane *self, struct command_work **commands
 static void fence_refused(struct create_lane *self, struct fence_job *fence, enum status status)
 {
     const struct store_error *error = store_last_error(self->lane.store);
-    LOG_ERROR("fence refused", LOG_TEXT("account", self->lane.account->id), LOG_TEXT("status", status_name(status)),
-              LOG_TEXT("sqlstate", error->sqlstate), LOG_TEXT("why", error->message),
-              LOG_NUMBER("count", (int64_t)fence->count));
+    LOG_ERROR("fence refused", LOG_TEXT("account", self->lane.account->id),
+              LOG_TEXT("status", status_name(status)), LOG_TEXT("sqlstate", error->sqlstate),
+              LOG_TEXT("why", error->message), LOG_NUMBER("count", (int64_t)fence->count));
     if (status != STATUS_BAD_DATA || fence->count == 1) {
         for (size_t i = 0; i < fence->count; i++) {
             struct command_work *command = fence->commands[i];
             budget_release(&self->budget, true);
-            if (status == STATUS_BAD_DATA && command->hand->message.deliveries >= REFUSED_DELIVERIES_MAX) {
+            if (status == STATUS_BAD_DATA &&
+                command->hand->message.deliveries >= REFUSED_DELIVERIES_MAX) {
                 keep_dead_letter(self, command, problem_word(PROBLEM_INTERNAL));
             } else {
                 command_work_finish(self->lane.stage, command, HAND_BACK_MS, "hand_back");
@@ -273,7 +287,8 @@ static void on_fenced(struct store_job *job, enum status status, struct store_re
     struct fence_row *rows = NULL;
     const size_t count = fence_read(&results[0], &job->arena, &rows);
     take_fenced(self, fence, rows, count, &job->arena);
-    for (size_t i = 0; i < fence->count; i++) { /* no such attempt: a database older than the stream */
+    for (size_t i = 0; i < fence->count;
+         i++) { /* no such attempt: a database older than the stream */
         if (fence->commands[i] == NULL) continue;
         budget_release(&self->budget, true);
         command_work_finish(self->lane.stage, fence->commands[i], HAND_BACK_MS, "hand_back");
@@ -304,8 +319,8 @@ static void start_fence(struct create_lane *self, struct command_work **commands
     }
     fence->fence_batch = uuid_new();
     fence->send_by_us = clock_monotonic_us() + timers->send_by_ms * 1000;
-    fence_call(store_job_call(job), &job->arena, fence->inputs, count, fence->fence_batch, self->lane.account->id,
-               self->lane.stage->actor, timers->send_by_ms,
+    fence_call(store_job_call(job), &job->arena, fence->inputs, count, fence->fence_batch,
+               self->lane.account->id, self->lane.stage->actor, timers->send_by_ms,
                timers->send_by_ms + timers->call_limit_ms + timers->fence_grace_ms);
     job->detail = fence;
     self->is_fencing = true;
@@ -336,7 +351,8 @@ static size_t next_commands(struct create_lane *self, struct command_work **out,
 static void fence_what_may_go(struct create_lane *self, int64_t now_us)
 {
     enum { FENCE_MAX = 256 };
-    if (self->is_fencing || self->waiting.first == NULL || !store_is_ready(self->lane.store)) return;
+    if (self->is_fencing || self->waiting.first == NULL || !store_is_ready(self->lane.store))
+        return;
     size_t limit = budget_available(&self->budget, now_us);
     const size_t room = http_transport_room(self->lane.transport);
     const size_t batch_max = (size_t)self->lane.stage->config.stages.create.batch_max;
@@ -375,7 +391,8 @@ enum status create_lane_service(struct create_lane *self)
         health_set(stage->health, self->lane.health_part, is_away ? "PostgreSQL is away" : NULL);
         bus_consumer_pause(self->consumer, is_away);
         status = bus_consumer_want(self->consumer, MESSAGES_WANTED);
-        health_set(stage->health, self->durable, status == STATUS_OK ? NULL : bus_consumer_problem(self->consumer));
+        health_set(stage->health, self->durable,
+                   status == STATUS_OK ? NULL : bus_consumer_problem(self->consumer));
         take(self);
         fence_what_may_go(self, now_us);
         hand_back_waiting(self, now_us - WAIT_FOR_BUDGET_US);

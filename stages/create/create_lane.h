@@ -20,8 +20,9 @@ struct create_lane {
 };
 
 /* False: logged; *out_exit_code says how to leave. */
-bool create_lane_open(struct create_lane *self, struct stage *stage, const struct config_account *account,
-                      const struct recovery_policy *policy, int *out_exit_code) MUST_CHECK;
+bool create_lane_open(struct create_lane *self, struct stage *stage,
+                      const struct config_account *account, const struct recovery_policy *policy,
+                      int *out_exit_code) MUST_CHECK;
 void create_lane_close(struct create_lane *self);
 
 /* Takes what waits, fences what the budget allows, moves calls and results on. STATUS_STOP: the topology differs. */

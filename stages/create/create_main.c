@@ -17,7 +17,8 @@ static void report_lag(const struct stage *stage, struct create_lane *lanes, siz
 }
 
 /* Finishes what is in flight, within the limit; what is not done by then is recovery's. */
-static void drain(struct stage *stage, struct create_lane *lanes, size_t count, struct psp_loop *loop)
+static void drain(struct stage *stage, struct create_lane *lanes, size_t count,
+                  struct psp_loop *loop)
 {
     const int64_t until_us = clock_monotonic_us() + stage->config.timers.drain_s * CLOCK_SECOND_US;
     for (size_t i = 0; i < count; i++) create_lane_drain(&lanes[i]);
@@ -74,7 +75,8 @@ int main(int argc, char **argv)
     bool is_open = psp_policy_open(&stage, &policy);
     if (!is_open && !stage_stop) exit_code = 2;
     for (; is_open && opened < account_count; opened++) {
-        is_open = create_lane_open(&lanes[opened], &stage, &stage.config.accounts[opened], &policy, &exit_code);
+        is_open = create_lane_open(&lanes[opened], &stage, &stage.config.accounts[opened], &policy,
+                                   &exit_code);
     }
     if (is_open) exit_code = run(&stage, lanes, account_count);
     for (size_t i = 0; i < opened; i++) create_lane_close(&lanes[i]);

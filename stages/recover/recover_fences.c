@@ -13,7 +13,8 @@ static void on_finding_ended(struct finding *finding)
     if (finding->fence->open == 0) free(finding->fence);
 }
 
-static void add_finding(struct recover_lane *self, const struct overdue_fence *row, struct fence_share *share)
+static void add_finding(struct recover_lane *self, const struct overdue_fence *row,
+                        struct fence_share *share)
 {
     struct finding *finding = finding_create(on_finding_ended, self);
     finding->attempt.attempt = row->attempt;
@@ -34,7 +35,8 @@ static void on_done(struct store_job *job, enum status status, struct store_resu
 {
     (void)job;
     (void)results;
-    if (status != STATUS_OK) LOG_WARNING("a finished fence was not deleted, ignoring: it comes again");
+    if (status != STATUS_OK)
+        LOG_WARNING("a finished fence was not deleted, ignoring: it comes again");
 }
 
 /* Every attempt of these has moved on: nothing is left to do but to forget them. */
@@ -65,7 +67,8 @@ static void on_claimed(struct store_job *job, enum status status, struct store_r
         } else {
             struct fence_share *share = memory_allocate(sizeof *share);
             *share = (struct fence_share){ rows[i].fence_batch, end - i };
-            LOG_WARNING("a worker left attempts in SENDING", LOG_TEXT("account", self->lane.account->id),
+            LOG_WARNING("a worker left attempts in SENDING",
+                        LOG_TEXT("account", self->lane.account->id),
                         LOG_NUMBER("attempts", (int64_t)(end - i)));
             for (size_t k = i; k < end; k++) add_finding(self, &rows[k], share);
         }
@@ -76,9 +79,12 @@ static void on_claimed(struct store_job *job, enum status status, struct store_r
 
 void recover_fences_service(struct recover_lane *self, int64_t now_us)
 {
-    if (self->is_reading_fences || now_us < self->next_fences_us || !store_is_connected(self->lane.store)) return;
+    if (self->is_reading_fences || now_us < self->next_fences_us ||
+        !store_is_connected(self->lane.store))
+        return;
     struct store_job *job = store_job_create(on_claimed, self);
-    fence_claim_call(store_job_call(job), &job->arena, self->lane.account->id, FENCES_MAX, FENCE_LEASE_MS);
+    fence_claim_call(store_job_call(job), &job->arena, self->lane.account->id, FENCES_MAX,
+                     FENCE_LEASE_MS);
     self->is_reading_fences = true;
     store_queue_push(&self->lane.queue, job);
 }

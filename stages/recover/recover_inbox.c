@@ -7,7 +7,12 @@
 #include "stages/recover/recover_lane.h"
 #include "store/stage_store.h"
 
-enum { INBOX_BATCH_MAX = 64, SWEEP_US = 2 * 1000 * 1000, HAND_BACK_MS = 1000, MESSAGES_WANTED = 16 };
+enum {
+    INBOX_BATCH_MAX = 64,
+    SWEEP_US = 2 * 1000 * 1000,
+    HAND_BACK_MS = 1000,
+    MESSAGES_WANTED = 16
+};
 
 /* Inbox rows being read, and the commands that asked (NULL: the sweep did). */
 struct inbox_work {
@@ -43,7 +48,8 @@ static struct observation copy_observation(const struct observation *from, struc
     return seen;
 }
 
-static void add_finding(struct recover_lane *self, const struct inbox_row *row, struct inbox_wait *wait)
+static void add_finding(struct recover_lane *self, const struct inbox_row *row,
+                        struct inbox_wait *wait)
 {
     void **owner = memory_allocate(2 * sizeof *owner);
     owner[0] = self;
@@ -71,8 +77,9 @@ static void park(struct recover_lane *self, const struct inbox_id *ids, size_t c
     store_queue_push(&self->lane.queue, job);
 }
 
-static void take_event(struct recover_lane *self, struct inbox_work *work, size_t i, const struct inbox_row *rows,
-                       size_t row_count, struct inbox_id *parked, size_t *parked_count)
+static void take_event(struct recover_lane *self, struct inbox_work *work, size_t i,
+                       const struct inbox_row *rows, size_t row_count, struct inbox_id *parked,
+                       size_t *parked_count)
 {
     struct inbox_wait *wait = memory_allocate(sizeof *wait);
     wait->command = work->commands[i];
@@ -90,7 +97,8 @@ static void take_event(struct recover_lane *self, struct inbox_work *work, size_
     }
     if (--wait->open > 0) return;
     /* Not there: a database older than the stream; the row's sweep or the PSP's retry brings it. */
-    if (wait->command != NULL) command_work_finish(self->lane.stage, wait->command, 0, is_found ? "parked" : "missing");
+    if (wait->command != NULL)
+        command_work_finish(self->lane.stage, wait->command, 0, is_found ? "parked" : "missing");
     free(wait);
 }
 
@@ -111,11 +119,13 @@ static void on_loaded(struct store_job *job, enum status status, struct store_re
     const size_t row_count = inbox_load_read(&results[0], &job->arena, &rows);
     struct inbox_id *parked = arena_allocate(&job->arena, (work->count + 1) * sizeof *parked);
     size_t parked_count = 0;
-    for (size_t i = 0; i < work->count; i++) take_event(self, work, i, rows, row_count, parked, &parked_count);
+    for (size_t i = 0; i < work->count; i++)
+        take_event(self, work, i, rows, row_count, parked, &parked_count);
     if (parked_count > 0) park(self, parked, parked_count);
 }
 
-static struct store_job *load_job(struct recover_lane *self, size_t room, struct inbox_work **out_work)
+static struct store_job *load_job(struct recover_lane *self, size_t room,
+                                  struct inbox_work **out_work)
 {
     struct store_job *job = store_job_create(on_loaded, self);
     struct inbox_work *work = arena_allocate(&job->arena, sizeof *work);
@@ -161,7 +171,8 @@ static void on_swept(struct store_job *job, enum status status, struct store_res
     if (count == 0) return;
     struct inbox_work *work = NULL;
     struct store_job *load = load_job(self, count, &work);
-    for (size_t i = 0; i < count; i++) work->ids[work->count++].uuid = result_uuid(&results[0], i, 0);
+    for (size_t i = 0; i < count; i++)
+        work->ids[work->count++].uuid = result_uuid(&results[0], i, 0);
     push_load(self, load);
 }
 
@@ -177,7 +188,8 @@ static void on_dead_letter(struct store_job *job, enum status status, struct sto
 {
     (void)results;
     struct recover_lane *self = job->owner;
-    command_work_finish(self->lane.stage, job->detail, status == STATUS_OK ? 0 : HAND_BACK_MS, "dead_letter");
+    command_work_finish(self->lane.stage, job->detail, status == STATUS_OK ? 0 : HAND_BACK_MS,
+                        "dead_letter");
 }
 
 static void keep_malformed(struct recover_lane *self, struct command_work *command)
@@ -205,9 +217,11 @@ static void keep_malformed(struct recover_lane *self, struct command_work *comma
 void recover_inbox_service(struct recover_lane *self, int64_t now_us)
 {
     struct bus_message message;
-    while (self->evidence.count < INBOX_BATCH_MAX && bus_consumer_take(self->consumer, 1, &message) == 1) {
+    while (self->evidence.count < INBOX_BATCH_MAX &&
+           bus_consumer_take(self->consumer, 1, &message) == 1) {
         struct command_work *malformed = NULL;
-        if (command_hand_take(self->lane.stage, &message, &self->evidence, &malformed) == COMMAND_MALFORMED) {
+        if (command_hand_take(self->lane.stage, &message, &self->evidence, &malformed) ==
+            COMMAND_MALFORMED) {
             keep_malformed(self, malformed);
         }
     }

@@ -6,8 +6,9 @@
 
 enum { MESSAGES_WANTED = 16 };
 
-bool recover_lane_open(struct recover_lane *self, struct stage *stage, const struct config_account *account,
-                       struct recover_policies *policies, int *out_exit_code)
+bool recover_lane_open(struct recover_lane *self, struct stage *stage,
+                       const struct config_account *account, struct recover_policies *policies,
+                       int *out_exit_code)
 {
     *self = (struct recover_lane){ .policies = policies };
     const struct config_limits *limits = &account->limits;
@@ -42,7 +43,8 @@ enum status recover_lane_service(struct recover_lane *self)
         health_set(stage->health, self->lane.health_part, is_away ? "PostgreSQL is away" : NULL);
         bus_consumer_pause(self->consumer, is_away);
         status = bus_consumer_want(self->consumer, MESSAGES_WANTED);
-        health_set(stage->health, self->lane.account->id, status == STATUS_OK ? NULL : bus_consumer_problem(self->consumer));
+        health_set(stage->health, self->lane.account->id,
+                   status == STATUS_OK ? NULL : bus_consumer_problem(self->consumer));
         recover_inbox_service(self, now_us);
         recover_fences_service(self, now_us);
         recover_tasks_service(self, now_us);

@@ -23,8 +23,8 @@ struct recover_lane {
     struct recover_policies *policies;
     struct recovery_limits limits;
     struct bus_consumer *consumer;
-    struct budget lookups; /* retrieves */
-    struct budget creates; /* replays: they are sends */
+    struct budget lookups;        /* retrieves */
+    struct budget creates;        /* replays: they are sends */
     struct command_list evidence; /* commands that wait for their inbox rows */
     bool is_claiming;
     int64_t next_claim_us;
@@ -35,8 +35,9 @@ struct recover_lane {
     bool is_draining;
 };
 
-bool recover_lane_open(struct recover_lane *self, struct stage *stage, const struct config_account *account,
-                       struct recover_policies *policies, int *out_exit_code) MUST_CHECK;
+bool recover_lane_open(struct recover_lane *self, struct stage *stage,
+                       const struct config_account *account, struct recover_policies *policies,
+                       int *out_exit_code) MUST_CHECK;
 void recover_lane_close(struct recover_lane *self);
 enum status recover_lane_service(struct recover_lane *self) MUST_CHECK;
 void recover_lane_drain(struct recover_lane *self);

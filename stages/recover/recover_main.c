@@ -52,7 +52,8 @@ static void lift_holds(struct recover *self, int64_t now_us)
 
 static void drain(struct recover *self, struct psp_loop *loop)
 {
-    const int64_t until_us = clock_monotonic_us() + self->stage.config.timers.drain_s * CLOCK_SECOND_US;
+    const int64_t until_us =
+        clock_monotonic_us() + self->stage.config.timers.drain_s * CLOCK_SECOND_US;
     for (size_t i = 0; i < self->count; i++) recover_lane_drain(&self->lanes[i]);
     bool is_idle = false;
     while (!is_idle && clock_monotonic_us() < until_us) {
@@ -111,8 +112,9 @@ int main(int argc, char **argv)
     if (!is_open && !stage_stop) exit_code = 2;
     size_t opened = 0;
     for (; is_open && opened < self.count; opened++) {
-        is_open = recover_lane_open(&self.lanes[opened], &self.stage, &self.stage.config.accounts[opened], &self.policies,
-                                    &exit_code);
+        is_open =
+            recover_lane_open(&self.lanes[opened], &self.stage, &self.stage.config.accounts[opened],
+                              &self.policies, &exit_code);
     }
     if (is_open) exit_code = run(&self);
     close_all(&self, opened);

@@ -22,7 +22,7 @@ struct claim_step {
 
 struct claim_work {
     struct recover_lane *self;
-    struct arena arena;      /* lives until the calls are sent */
+    struct arena arena; /* lives until the calls are sent */
     struct cache_lease *leases;
     size_t lease_count;
     struct claim_step *steps;
@@ -44,10 +44,12 @@ static void end_work(struct claim_work *work, bool was_full)
 
 /* --- policies ------------------------------------------------------------------------------------ */
 
-static const struct recovery_policy *find_policy(const struct recover_lane *self, const char *version)
+static const struct recovery_policy *find_policy(const struct recover_lane *self,
+                                                 const char *version)
 {
     for (size_t i = 0; i < self->policies->count; i++) {
-        if (strcmp(self->policies->items[i]->version, version) == 0) return self->policies->items[i];
+        if (strcmp(self->policies->items[i]->version, version) == 0)
+            return self->policies->items[i];
     }
     return NULL;
 }
@@ -56,13 +58,16 @@ static void on_policy_read(struct store_job *job, enum status status, struct sto
 {
     struct recover_lane *self = job->owner;
     const char *version = job->detail;
-    if (status != STATUS_OK || self->policies->count == RECOVER_POLICIES_MAX || find_policy(self, version) != NULL) return;
+    if (status != STATUS_OK || self->policies->count == RECOVER_POLICIES_MAX ||
+        find_policy(self, version) != NULL)
+        return;
     struct recovery_policy *policy = memory_allocate(sizeof *policy);
     struct config_error error = { "the version is not stored" };
     const char *text = result_rows(&results[0]) == 1 ? result_text(&results[0], 0, 0) : NULL;
-    if (text == NULL || recovery_policy_parse(version, span_of_text(text), NULL, 0, policy, &error) != STATUS_OK) {
-        LOG_ERROR("a task's policy cannot be read, using the loaded one", LOG_TEXT("policy", version),
-                  LOG_TEXT("why", error.text));
+    if (text == NULL ||
+        recovery_policy_parse(version, span_of_text(text), NULL, 0, policy, &error) != STATUS_OK) {
+        LOG_ERROR("a task's policy cannot be read, using the loaded one",
+                  LOG_TEXT("policy", version), LOG_TEXT("why", error.text));
         free(policy);
         return;
     }
@@ -86,8 +91,9 @@ static const struct recovery_rule *rule_of(struct recover_lane *self, const stru
         read_policy(self, row->policy_version); /* by its own version from the next step on */
         policy = self->lane.policy;
     }
-    const struct recovery_rule *rule = recovery_policy_rule(
-        policy, self->lane.account->psp, self->lane.account->id, row->attempt.method_type, OPERATION_CREATE);
+    const struct recovery_rule *rule =
+        recovery_policy_rule(policy, self->lane.account->psp, self->lane.account->id,
+                             row->attempt.method_type, OPERATION_CREATE);
     if (rule != NULL) return rule;
     return recovery_policy_rule(self->lane.policy, self->lane.account->psp, self->lane.account->id,
                                 row->attempt.method_type, OPERATION_CREATE);
@@ -110,7 +116,8 @@ static void on_retrieve_ended(struct finding *finding)
 static struct attempt_row copy_attempt(const struct attempt_row *from, struct arena *arena)
 {
     struct attempt_row row = *from;
-    const char **texts[] = { &row.provider_key, &row.provider_object, &row.reason, &row.merchant, &row.method_type };
+    const char **texts[] = { &row.provider_key, &row.provider_object, &row.reason, &row.merchant,
+                             &row.method_type };
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         if (*texts[i] != NULL) *texts[i] = arena_copy(arena, *texts[i], strlen(*texts[i]));
     }
@@ -133,17 +140,21 @@ static void start_call(struct recover_lane *self, const struct claim_step *step,
     finding->limits = self->limits;
     finding->sends = step->row.sends;
     if (is_replay) {
-        INVARIANT(psp_request_decode(finding->attempt.request_bytes, &finding->arena, &request) == STATUS_OK);
-        psp_lane_send(&self->lane, finding, REQUEST_REPLAY, &request, finding->attempt.provider_key, send_by_us);
+        INVARIANT(psp_request_decode(finding->attempt.request_bytes, &finding->arena, &request) ==
+                  STATUS_OK);
+        psp_lane_send(&self->lane, finding, REQUEST_REPLAY, &request, finding->attempt.provider_key,
+                      send_by_us);
     } else {
-        INVARIANT(self->lane.psp->build_retrieve(finding->attempt.provider_object, &finding->arena, &request) == STATUS_OK);
+        INVARIANT(self->lane.psp->build_retrieve(finding->attempt.provider_object, &finding->arena,
+                                                 &request) == STATUS_OK);
         psp_lane_send(&self->lane, finding, REQUEST_RETRIEVE, &request, NULL, send_by_us);
     }
 }
 
 /* --- the end of what was never sent -------------------------------------------------------------- */
 
-static void on_ended_locally(struct store_job *job, enum status status, struct store_result *results)
+static void on_ended_locally(struct store_job *job, enum status status,
+                             struct store_result *results)
 {
     struct recover_lane *self = job->owner;
     const struct local_end *end = job->detail;
@@ -170,7 +181,8 @@ static void end_locally(struct recover_lane *self, const struct claim_step *step
         .payment = step->row.attempt.payment,
         .evidence = { uuid_new() },
         .command = { uuid_new() },
-        .reason = step->view.now_us >= step->view.start_by_us ? "expired_before_start" : "psp_unreachable",
+        .reason = step->view.now_us >= step->view.start_by_us ? "expired_before_start"
+                                                              : "psp_unreachable",
     };
     local_end_call(store_job_call(job), &job->arena, end, 1, self->lane.stage->actor);
     job->detail = end;
@@ -306,10 +318,13 @@ static void choose(struct claim_work *work, const struct task_row *rows, size_t 
     const int64_t now_us = clock_monotonic_us();
     work->steps = arena_allocate(&work->arena, (count + 1) * sizeof *work->steps);
     for (size_t i = 0; i < count; i++) {
-        struct claim_step step = { .row = rows[i], .rule = rule_of(self, &rows[i]), .view = view_of(&rows[i]) };
+        struct claim_step step = { .row = rows[i],
+                                   .rule = rule_of(self, &rows[i]),
+                                   .view = view_of(&rows[i]) };
         step.action = recovery_choose(step.rule, &self->limits, &step.view);
         if (!take_budget(work, step.action, now_us)) continue; /* stays due */
-        if (step.action == RECOVERY_REPLAY || step.action == RECOVERY_RETRIEVE_OBJECT) step.request.uuid = uuid_new();
+        if (step.action == RECOVERY_REPLAY || step.action == RECOVERY_RETRIEVE_OBJECT)
+            step.request.uuid = uuid_new();
         if (step.action == RECOVERY_RESEND) step.command.uuid = uuid_new();
         work->steps[work->step_count++] = step;
     }
@@ -325,7 +340,8 @@ static int by_task(const void *a, const void *b)
 static void add_claims(struct store_job *job, struct claim_work *work)
 {
     const struct config_timers *timers = &work->self->lane.stage->config.timers;
-    struct task_claim *claims = arena_allocate(&job->arena, (work->step_count + 1) * sizeof *claims);
+    struct task_claim *claims =
+        arena_allocate(&job->arena, (work->step_count + 1) * sizeof *claims);
     for (size_t i = 0; i < work->step_count; i++) {
         const struct claim_step *step = &work->steps[i];
         claims[i] = (struct task_claim){
@@ -340,15 +356,18 @@ static void add_claims(struct store_job *job, struct claim_work *work)
             .attempt_version = step->row.attempt.version,
         };
     }
-    task_claim_call(store_job_call(job), &job->arena, claims, work->step_count, timers->lease_s * 1000,
-                    work->self->lane.stage->actor, timers->send_by_ms, work->self->lane.account->id);
+    task_claim_call(store_job_call(job), &job->arena, claims, work->step_count,
+                    timers->lease_s * 1000, work->self->lane.stage->actor, timers->send_by_ms,
+                    work->self->lane.account->id);
 }
 
 /* Steps without a call: straight on to the next delay, and to a person when the delays are used up. */
 static void add_waits(struct store_job *job, const struct claim_work *work)
 {
-    struct task_schedule *schedules = arena_allocate(&job->arena, (work->step_count + 1) * sizeof *schedules);
-    struct case_opening *cases = arena_allocate(&job->arena, (work->step_count + 1) * sizeof *cases);
+    struct task_schedule *schedules =
+        arena_allocate(&job->arena, (work->step_count + 1) * sizeof *schedules);
+    struct case_opening *cases =
+        arena_allocate(&job->arena, (work->step_count + 1) * sizeof *cases);
     size_t scheduled = 0;
     size_t opened = 0;
     for (size_t i = 0; i < work->step_count; i++) {
@@ -356,7 +375,8 @@ static void add_waits(struct store_job *job, const struct claim_work *work)
         const struct attempt_row *attempt = &step->row.attempt;
         enum case_kind kind = 0;
         if (step->action == RECOVERY_WAIT || step->action == RECOVERY_STOP) {
-            const struct recovery_next next = recovery_schedule(step->rule, &work->self->limits, &step->view, 0);
+            const struct recovery_next next =
+                recovery_schedule(step->rule, &work->self->limits, &step->view, 0);
             schedules[scheduled++] = (struct task_schedule){
                 .task = attempt->task,
                 .version = attempt->task_version + 1,
@@ -384,7 +404,8 @@ static void add_waits(struct store_job *job, const struct claim_work *work)
         };
     }
     if (scheduled > 0) task_schedule_call(store_job_call(job), &job->arena, schedules, scheduled);
-    if (opened > 0) case_open_call(store_job_call(job), &job->arena, cases, opened, clock_real_us());
+    if (opened > 0)
+        case_open_call(store_job_call(job), &job->arena, cases, opened, clock_real_us());
 }
 
 static void on_picked(struct store_job *job, enum status status, struct store_result *results)
@@ -448,14 +469,16 @@ static void on_due(struct store_job *job, enum status status, struct store_resul
     pick->is_urgent = true;
     pick->detail = work;
     sql_call_begin(store_job_call(pick), STMT_BEGIN, &pick->arena);
-    task_pick_call(store_job_call(pick), &pick->arena, due, count, self->lane.psp->capability.keeps_failures_under_key,
+    task_pick_call(store_job_call(pick), &pick->arena, due, count,
+                   self->lane.psp->capability.keeps_failures_under_key,
                    self->lane.stage->config.timers.call_limit_ms);
     store_queue_push(&self->lane.queue, pick);
 }
 
 void recover_tasks_service(struct recover_lane *self, int64_t now_us)
 {
-    if (self->is_claiming || now_us < self->next_claim_us || !store_is_connected(self->lane.store)) return;
+    if (self->is_claiming || now_us < self->next_claim_us || !store_is_connected(self->lane.store))
+        return;
     size_t limit = http_transport_room(self->lane.transport);
     if (limit > CLAIM_MAX) limit = CLAIM_MAX;
     if (limit == 0) return;

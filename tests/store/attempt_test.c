@@ -115,16 +115,19 @@ static struct attempt_outcome doubt(const struct bench *bench, const struct fenc
                                         .next_state = ATTEMPT_UNKNOWN,
                                         .certainty = CERTAINTY_UNKNOWN,
                                         .reason = "transport_lost" };
-    outcome.observation = (struct observation){
-        .kind = OBSERVED_TRANSPORT_LOST, .source = SOURCE_TRANSPORT, .phase = PHASE_SENT, .excerpt = "{}"
-    };
+    outcome.observation = (struct observation){ .kind = OBSERVED_TRANSPORT_LOST,
+                                                .source = SOURCE_TRANSPORT,
+                                                .phase = PHASE_SENT,
+                                                .excerpt = "{}" };
     outcome.closure = CLOSURE_OPEN;
     outcome.event = "transport.unknown";
-    outcome.task = (struct task_birth){ .id = { uuid_new() }, .due_ms = 0, .purpose = TASK_RESOLVE };
+    outcome.task =
+        (struct task_birth){ .id = { uuid_new() }, .due_ms = 0, .purpose = TASK_RESOLVE };
     return outcome;
 }
 
-static int32_t write_outcome(struct bench *bench, struct store *store, const struct attempt_outcome *outcome)
+static int32_t write_outcome(struct bench *bench, struct store *store,
+                             const struct attempt_outcome *outcome)
 {
     struct sql_call call;
     struct store_result result = { 0 };
@@ -145,24 +148,31 @@ static void the_fence_passes_once(void **state)
     assert_true(first.request_bytes.length > 0);
     const struct fence_row second = fence(bench, bench->other, uuid_new());
     assert_int_equal(second.outcome, FENCE_NOT_CREATED);
-    assert_int_equal(number(bench, "SELECT count(*) FROM oncepay.attempt_request WHERE attempt_id = $id"), 1);
-    assert_int_equal(number(bench, "SELECT count(*) FROM oncepay.fence_batch WHERE $id = ANY (attempts)"), 1);
-    assert_int_equal(number(bench, "SELECT (send_by > started_at)::int FROM oncepay.attempt_request "
-                                   "WHERE attempt_id = $id"),
+    assert_int_equal(
+        number(bench, "SELECT count(*) FROM oncepay.attempt_request WHERE attempt_id = $id"), 1);
+    assert_int_equal(
+        number(bench, "SELECT count(*) FROM oncepay.fence_batch WHERE $id = ANY (attempts)"), 1);
+    assert_int_equal(number(bench,
+                            "SELECT (send_by > started_at)::int FROM oncepay.attempt_request "
+                            "WHERE attempt_id = $id"),
                      1);
 }
 
 static void a_held_target_and_a_late_start_do_not_pass(void **state)
 {
     struct bench *bench = *state;
-    pg_fixture_run(bench->url, "UPDATE oncepay.active_payment SET hold = 'stray_fact', version = version + 1");
+    pg_fixture_run(bench->url,
+                   "UPDATE oncepay.active_payment SET hold = 'stray_fact', version = version + 1");
     assert_int_equal(fence(bench, bench->store, uuid_new()).outcome, FENCE_HELD);
-    pg_fixture_run(bench->url, "UPDATE oncepay.active_payment SET hold = NULL, version = version + 1");
+    pg_fixture_run(bench->url,
+                   "UPDATE oncepay.active_payment SET hold = NULL, version = version + 1");
     pg_fixture_run(bench->url, "SET session_replication_role = replica; "
                                "UPDATE oncepay.payment SET start_by = now() - interval '1 second'");
     assert_int_equal(fence(bench, bench->store, uuid_new()).outcome, FENCE_EXPIRED);
-    assert_int_equal(number(bench, "SELECT count(*) FROM oncepay.attempt_request WHERE attempt_id = $id"), 0);
-    assert_int_equal(number(bench, "SELECT status FROM oncepay.payment_attempt WHERE id = $id"), ATTEMPT_CREATED);
+    assert_int_equal(
+        number(bench, "SELECT count(*) FROM oncepay.attempt_request WHERE attempt_id = $id"), 0);
+    assert_int_equal(number(bench, "SELECT status FROM oncepay.payment_attempt WHERE id = $id"),
+                     ATTEMPT_CREATED);
 }
 
 static void a_result_writes_all_that_follows(void **state)
@@ -172,13 +182,16 @@ static void a_result_writes_all_that_follows(void **state)
     const struct attempt_outcome outcome = success(bench, &row);
     assert_int_equal(write_outcome(bench, bench->store, &outcome), 3);
     assert_int_equal(number(bench, "SELECT count(*) FROM oncepay.state_history WHERE id = $id"), 3);
-    assert_int_equal(number(bench, "SELECT count(*) FROM oncepay.outbox WHERE entity_id = $id AND subject LIKE "
-                                   "'pay.settle.%' AND version = 3"),
-                     1);
-    assert_int_equal(number(bench, "SELECT count(*) FROM oncepay.provider_object WHERE attempt_id = $id"), 1);
+    assert_int_equal(
+        number(bench, "SELECT count(*) FROM oncepay.outbox WHERE entity_id = $id AND subject LIKE "
+                      "'pay.settle.%' AND version = 3"),
+        1);
+    assert_int_equal(
+        number(bench, "SELECT count(*) FROM oncepay.provider_object WHERE attempt_id = $id"), 1);
     /* The same again, as after a COMMIT whose answer was lost: nothing more. */
     assert_int_equal(write_outcome(bench, bench->store, &outcome), 0);
-    assert_int_equal(number(bench, "SELECT count(*) FROM oncepay.evidence WHERE attempt_id = $id"), 1);
+    assert_int_equal(number(bench, "SELECT count(*) FROM oncepay.evidence WHERE attempt_id = $id"),
+                     1);
     assert_int_equal(number(bench, "SELECT count(*) FROM oncepay.state_history WHERE id = $id"), 3);
 }
 
@@ -190,10 +203,13 @@ static void the_loser_leaves_its_evidence_and_nothing_else(void **state)
     const struct attempt_outcome loser = doubt(bench, &row);
     assert_int_equal(write_outcome(bench, bench->store, &winner), 3);
     assert_int_equal(write_outcome(bench, bench->other, &loser), 0);
-    assert_int_equal(number(bench, "SELECT count(*) FROM oncepay.evidence WHERE attempt_id = $id"), 2);
+    assert_int_equal(number(bench, "SELECT count(*) FROM oncepay.evidence WHERE attempt_id = $id"),
+                     2);
     assert_int_equal(number(bench, "SELECT count(*) FROM oncepay.state_history WHERE id = $id"), 3);
-    assert_int_equal(number(bench, "SELECT count(*) FROM oncepay.recovery_task WHERE attempt_id = $id"), 0);
-    assert_int_equal(number(bench, "SELECT status FROM oncepay.payment_attempt WHERE id = $id"), ATTEMPT_SUCCEEDED);
+    assert_int_equal(
+        number(bench, "SELECT count(*) FROM oncepay.recovery_task WHERE attempt_id = $id"), 0);
+    assert_int_equal(number(bench, "SELECT status FROM oncepay.payment_attempt WHERE id = $id"),
+                     ATTEMPT_SUCCEEDED);
 }
 
 static void an_end_without_proof_is_refused_by_the_database(void **state)
@@ -207,7 +223,8 @@ static void an_end_without_proof_is_refused_by_the_database(void **state)
     attempt_result_call(&call, &bench->arena, &outcome, 1, "create/test", "stripe-main");
     assert_int_equal(store_run(bench->store, &call, &result), STATUS_BAD_DATA);
     assert_string_equal(store_last_error(bench->store)->sqlstate, "OP006");
-    assert_int_equal(number(bench, "SELECT count(*) FROM oncepay.evidence WHERE attempt_id = $id"), 0);
+    assert_int_equal(number(bench, "SELECT count(*) FROM oncepay.evidence WHERE attempt_id = $id"),
+                     0);
 }
 
 static struct attempt_row load(struct bench *bench, struct request_id except)
@@ -230,7 +247,8 @@ static void prior_is_what_no_answer_and_no_proof_has_closed(void **state)
     assert_true(load(bench, (struct request_id){ uuid_new() }).prior);
     const struct attempt_outcome lost = doubt(bench, &row);
     assert_int_equal(write_outcome(bench, bench->store, &lost), 3);
-    assert_true(load(bench, (struct request_id){ uuid_new() }).prior); /* evidence that closes nothing */
+    assert_true(
+        load(bench, (struct request_id){ uuid_new() }).prior); /* evidence that closes nothing */
     struct attempt_outcome answered = success(bench, &row);
     answered.version = 3;
     answered.from = ATTEMPT_UNKNOWN;
@@ -241,8 +259,8 @@ static void prior_is_what_no_answer_and_no_proof_has_closed(void **state)
     assert_true(after.answered_under_key);
 }
 
-static size_t pick(struct bench *bench, struct store *store, const struct task_due *due, size_t count,
-                   struct task_row **out_rows)
+static size_t pick(struct bench *bench, struct store *store, const struct task_due *due,
+                   size_t count, struct task_row **out_rows)
 {
     struct sql_call calls[2];
     struct store_result results[2] = { { 0 } };
@@ -265,7 +283,8 @@ static size_t look(struct bench *bench, struct task_due **out_due)
     return count;
 }
 
-static void claim(struct bench *bench, struct store *store, const struct task_row *row, int64_t lease_ms)
+static void claim(struct bench *bench, struct store *store, const struct task_row *row,
+                  int64_t lease_ms)
 {
     const struct task_claim claims[] = { {
         .task = row->attempt.task,
@@ -278,7 +297,8 @@ static void claim(struct bench *bench, struct store *store, const struct task_ro
     } };
     struct sql_call calls[2];
     struct store_result results[2] = { { 0 } };
-    task_claim_call(&calls[0], &bench->arena, claims, 1, lease_ms, "recover/test", 2000, "stripe-main");
+    task_claim_call(&calls[0], &bench->arena, claims, 1, lease_ms, "recover/test", 2000,
+                    "stripe-main");
     sql_call_begin(&calls[1], STMT_COMMIT, &bench->arena);
     CHECK(store_run_many(store, calls, 2, results));
     assert_int_equal(result_rows(&results[0]), 1);
@@ -287,9 +307,12 @@ static void claim(struct bench *bench, struct store *store, const struct task_ro
 
 static size_t schedule(struct bench *bench, const struct task_row *row, int32_t version)
 {
-    const struct task_schedule schedules[] = {
-        { .task = row->attempt.task, .version = version, .next = TASK_READY, .due_ms = 60000, .step = 1, .has_outcome = true }
-    };
+    const struct task_schedule schedules[] = { { .task = row->attempt.task,
+                                                 .version = version,
+                                                 .next = TASK_READY,
+                                                 .due_ms = 60000,
+                                                 .step = 1,
+                                                 .has_outcome = true } };
     struct sql_call call;
     struct store_result result = { 0 };
     task_schedule_call(&call, &bench->arena, schedules, 1);
@@ -310,7 +333,8 @@ static void one_worker_holds_a_task_and_a_lease_that_ran_out_is_taken_over(void 
     struct task_row *rows = NULL;
     struct task_row *none = NULL;
     assert_int_equal(pick(bench, bench->store, due, 1, &rows), 1);
-    assert_int_equal(pick(bench, bench->other, due, 1, &none), 0); /* SKIP LOCKED: no wait, no second worker */
+    assert_int_equal(pick(bench, bench->other, due, 1, &none),
+                     0); /* SKIP LOCKED: no wait, no second worker */
     struct sql_call commit;
     struct store_result result = { 0 };
     sql_call_begin(&commit, STMT_COMMIT, &bench->arena);
@@ -319,15 +343,20 @@ static void one_worker_holds_a_task_and_a_lease_that_ran_out_is_taken_over(void 
     assert_true(rows[0].attempt.prior);
     claim(bench, bench->store, &rows[0], 45000);
     assert_int_equal(look(bench, &due), 0); /* under a valid lease nobody else calls */
-    pg_fixture_run(bench->url, "UPDATE oncepay.recovery_task SET due_at = now() - interval '1 second', "
-                               "version = version + 1");
+    pg_fixture_run(bench->url,
+                   "UPDATE oncepay.recovery_task SET due_at = now() - interval '1 second', "
+                   "version = version + 1");
     assert_int_equal(look(bench, &due), 1);
     struct task_row *taken = NULL;
     assert_int_equal(pick(bench, bench->other, due, 1, &taken), 1);
     claim(bench, bench->other, &taken[0], 45000);
-    assert_int_equal(schedule(bench, &rows[0], rows[0].attempt.task_version + 1), 0); /* the late worker changes nothing */
+    assert_int_equal(schedule(bench, &rows[0], rows[0].attempt.task_version + 1),
+                     0); /* the late worker changes nothing */
     assert_int_equal(schedule(bench, &taken[0], taken[0].attempt.task_version + 1), 1);
-    assert_int_equal(number(bench, "SELECT count(*) FROM oncepay.attempt_request WHERE attempt_id = $id AND kind = 2"), 2);
+    assert_int_equal(
+        number(bench,
+               "SELECT count(*) FROM oncepay.attempt_request WHERE attempt_id = $id AND kind = 2"),
+        2);
 }
 
 static void the_end_of_the_attempt_resolves_its_task(void **state)
@@ -341,8 +370,11 @@ static void the_end_of_the_attempt_resolves_its_task(void **state)
     end.from = ATTEMPT_UNKNOWN;
     end.observation.source = SOURCE_WEBHOOK;
     assert_int_equal(write_outcome(bench, bench->store, &end), 4);
-    assert_int_equal(number(bench, "SELECT status FROM oncepay.recovery_task WHERE attempt_id = $id"), TASK_RESOLVED);
-    assert_int_equal(number(bench, "SELECT count(*) FROM oncepay.recovery_task WHERE attempt_id = $id"), 1);
+    assert_int_equal(
+        number(bench, "SELECT status FROM oncepay.recovery_task WHERE attempt_id = $id"),
+        TASK_RESOLVED);
+    assert_int_equal(
+        number(bench, "SELECT count(*) FROM oncepay.recovery_task WHERE attempt_id = $id"), 1);
 }
 
 static void an_overdue_fence_names_what_is_still_sending(void **state)
@@ -378,7 +410,9 @@ static void an_overdue_fence_names_what_is_still_sending(void **state)
 static void a_local_end_needs_a_created_attempt(void **state)
 {
     struct bench *bench = *state;
-    const struct local_end end = { bench->attempt, bench->payment, { uuid_new() }, { uuid_new() }, "expired_before_start" };
+    const struct local_end end = {
+        bench->attempt, bench->payment, { uuid_new() }, { uuid_new() }, "expired_before_start"
+    };
     struct sql_call call;
     struct store_result result = { 0 };
     local_end_call(&call, &bench->arena, &end, 1, "create/test");
@@ -399,9 +433,15 @@ static void a_case_is_opened_once_and_closed_with_the_attempt(void **state)
     struct bench *bench = *state;
     const struct fence_row fenced = fence(bench, bench->store, uuid_new());
     struct case_opening opening = {
-        .id = { uuid_new() }, .kind = CASE_UNKNOWN,       .payment = bench->payment,
-        .attempt = bench->attempt, .account = "stripe-main", .merchant = "m-1001",
-        .reason = "out of strategies", .attempt_version = 99, .event = { uuid_new() },
+        .id = { uuid_new() },
+        .kind = CASE_UNKNOWN,
+        .payment = bench->payment,
+        .attempt = bench->attempt,
+        .account = "stripe-main",
+        .merchant = "m-1001",
+        .reason = "out of strategies",
+        .attempt_version = 99,
+        .event = { uuid_new() },
     };
     struct sql_call call;
     struct store_result result = { 0 };
@@ -418,17 +458,21 @@ static void a_case_is_opened_once_and_closed_with_the_attempt(void **state)
         assert_int_equal(result_rows(&result), i == 0 ? 1 : 0);
         store_result_clear(&result);
     }
-    assert_int_equal(pg_fixture_number(bench->url, "SELECT count(*) FROM oncepay.outbox WHERE subject LIKE "
-                                                   "'%case.opened'"),
+    assert_int_equal(pg_fixture_number(bench->url,
+                                       "SELECT count(*) FROM oncepay.outbox WHERE subject LIKE "
+                                       "'%case.opened'"),
                      1);
     const struct attempt_outcome end = success(bench, &fenced);
     assert_int_equal(write_outcome(bench, bench->store, &end), 3);
-    const struct case_closing closing = { bench->payment, bench->attempt, "m-1001", { uuid_new() } };
+    const struct case_closing closing = {
+        bench->payment, bench->attempt, "m-1001", { uuid_new() }
+    };
     case_close_call(&call, &bench->arena, &closing, 1, 1);
     CHECK(store_run(bench->store, &call, &result));
     assert_int_equal(result_rows(&result), 1);
     store_result_clear(&result);
-    assert_int_equal(number(bench, "SELECT status FROM oncepay.manual_case WHERE attempt_id = $id"), 50);
+    assert_int_equal(number(bench, "SELECT status FROM oncepay.manual_case WHERE attempt_id = $id"),
+                     50);
 }
 
 #define BENCH_TEST(name) cmocka_unit_test_setup_teardown(name, open_bench, close_bench)
