@@ -46,7 +46,7 @@ static struct range json_text_at(const struct bytes *body, size_t start)
     return (struct range){ start, at - start, FILLER_TEXT };
 }
 
-/* The value behind a JSON name whose closing quote is at `at`. Text without its quotes, or a bare number. */
+/* Behind a JSON name whose closing quote is at `at`: text without its quotes, or a bare number. */
 static bool json_value_at(const struct bytes *body, size_t at, struct range *out)
 {
     if (at >= body->length || body->data[at] != '"') return false;
@@ -151,7 +151,7 @@ static bool number_is_card(int64_t number, uint8_t big_endian[8])
     return mask_has_card_number((struct span){ (const uint8_t *)text, (size_t)length });
 }
 
-/* A card number sent as a MessagePack integer has no digits to see; its eight bytes are looked for. */
+/* A card number sent as a MessagePack integer shows no digits; its eight bytes are looked for. */
 static void blank_card_integers(const struct bytes *body, const struct value *value)
 {
     uint8_t pattern[8];
@@ -168,7 +168,7 @@ static void blank_card_integers(const struct bytes *body, const struct value *va
     }
 }
 
-/* One line per token; a token that is no line of text cannot be given back and is only blanked. */
+/* One line per token; one that is no line of text cannot be given back and is only blanked. */
 static bool take_token(const struct bytes *body, const struct range *range, struct buffer *lines)
 {
     const struct span text = { body->data + range->start, range->length };

@@ -17,7 +17,7 @@ struct intake_answer {
     struct span body;
 };
 
-/* What the database says about one request, all at one moment. Texts and bytes live in the arena. */
+/* What the database says about one request, all at one moment. Its bytes live in the arena. */
 struct intake_found {
     int64_t now_us;
 
@@ -109,7 +109,7 @@ struct intake_writes {
     size_t letter_count;
 };
 
-/* All in one transaction. STATUS_LOST_RACE: something of it was decided by somebody else meanwhile. */
+/* All in one transaction. STATUS_LOST_RACE: somebody else decided something of it meanwhile. */
 enum status intake_write(struct store *store, const struct intake_writes *writes,
                          struct arena *arena) MUST_CHECK;
 

@@ -7,7 +7,8 @@
 #include "pipeline/clock.h"
 #include "pipeline/log.h"
 #include "pipeline/metrics.h"
-#include "stages/intake/intake_render.h"
+#include "stages/intake/intake_answer.h"
+#include "stages/intake/intake_batch.h"
 
 enum { HOLD_MS = 400 }; /* handed back for 200 to 400 ms */
 
@@ -108,7 +109,7 @@ static void look_into_cache(struct round *round)
 
 enum { REPLY_HEADER_MAX = EVENT_HEADER_MAX + 2, STATUS_TEXT_SIZE = 12 };
 
-/* The reply to item's producer with this answer; false if nobody waits. Headers must outlive *out. */
+/* The reply to item's producer with this answer; false if nobody waits. */
 static bool make_reply(const struct intake_item *item, const struct intake_answer *answer,
                        bool is_replay, struct arena *arena, struct bus_outgoing *out)
 {

@@ -1,4 +1,7 @@
-/* stages/intake/intake_main.c: oncepay-intake: producers' requests become payments, or answers that say why not. */
+/*
+ * stages/intake/intake_main.c: oncepay-intake: producers' requests become payments, or answers that
+ * say why not.
+ */
 #include "stages/intake/intake_handle.h"
 
 int main(int argc, char **argv)

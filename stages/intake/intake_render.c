@@ -110,7 +110,7 @@ static void render_accept(const struct intake_batch *batch, const struct intake_
     }
 }
 
-struct uuid intake_message_id(const struct bus_message *message)
+struct uuid intake_render_id(const struct bus_message *message)
 {
     enum { VERSION = 7, TIME_BYTES = 6 };
     uint8_t digest[HASH_SIZE];
@@ -136,7 +136,7 @@ static void render_rejection(const struct intake_batch *batch, const struct inta
 {
     char subject[SUBJECT_SIZE];
     const struct event event = {
-        .id = { intake_message_id(item->stage_item->message) },
+        .id = { intake_render_id(item->stage_item->message) },
         .type = EVENT_REQUEST_REJECTED,
         .merchant = item->envelope.merchant,
         .time_us = batch->now_us,
@@ -188,7 +188,7 @@ static void render_letter(const struct intake_batch *batch, const struct intake_
     struct kept_body kept;
     kept_body_make(message->body, item->envelope.content, batch->arena, &kept);
     *out = (struct intake_letter){
-        .id = intake_message_id(message),
+        .id = intake_render_id(message),
         .subject = storable_text(message->subject, batch->arena),
         .sequence = message->stream_sequence,
         .deliveries = message->deliveries,
@@ -252,36 +252,4 @@ void intake_render(struct intake_batch *batch, const struct payment_view *views,
         render_answer(batch, item, views, view_count);
         render_writes(batch, item, out_writes);
     }
-}
-
-struct span intake_answer_encode(const struct intake_answer *answer, struct arena *arena)
-{
-    struct buffer out = { .arena = arena };
-    buffer_add_integer(&out, answer->status);
-    buffer_add_byte(&out, '\n');
-    buffer_add_text(&out, answer->headers);
-    buffer_add_byte(&out, '\n');
-    buffer_add(&out, answer->body.data, answer->body.length);
-    return buffer_span(&out);
-}
-
-bool intake_answer_decode(struct span bytes, struct arena *arena, struct intake_answer *out)
-{
-    enum { STATUS_DIGITS = 3, HEAD_MIN = STATUS_DIGITS + 2 };
-    if (bytes.length < HEAD_MIN || bytes.data[STATUS_DIGITS] != '\n') return false;
-    int status = 0;
-    for (size_t i = 0; i < STATUS_DIGITS; i++) {
-        if (bytes.data[i] < '0' || bytes.data[i] > '9') return false;
-        status = status * 10 + (bytes.data[i] - '0');
-    }
-    const size_t start = STATUS_DIGITS + 1;
-    size_t at = start;
-    while (at < bytes.length && !(bytes.data[at] == '\n' && bytes.data[at - 1] == '\n')) at++;
-    if (at == bytes.length) return false;
-    *out = (struct intake_answer){
-        .status = status,
-        .headers = arena_copy(arena, bytes.data + start, at - start),
-        .body = { bytes.data + at + 1, bytes.length - at - 1 },
-    };
-    return true;
 }

@@ -15,12 +15,6 @@ void intake_render(struct intake_batch *batch, const struct payment_view *views,
  * The id of what is written about one message beside payments. It is made from the message, so a
  * redelivery meets its own rows; its time is when the message was stored.
  */
-struct uuid intake_message_id(const struct bus_message *message);
-
-/* The form of an answer in the cache: status line, headers, an empty line, body. */
-struct span intake_answer_encode(const struct intake_answer *answer, struct arena *arena);
-/* Text lives in the arena, the body is borrowed. False: not such a form. */
-bool intake_answer_decode(struct span bytes, struct arena *arena,
-                          struct intake_answer *out) MUST_CHECK;
+struct uuid intake_render_id(const struct bus_message *message);
 
 #endif

@@ -103,7 +103,7 @@ static const char *copy_text(const char *text, struct arena *arena)
     return arena_copy(arena, text, strlen(text));
 }
 
-/* The attempt's key, bytes and hash at the chosen account. False: its PSP cannot express the request. */
+/* The attempt's key, bytes and hash at the chosen account. False: its PSP cannot express it. */
 static bool build_attempt(const struct round *round, size_t chosen,
                           const struct route_payment *payment, int ordinal, struct route_take *out)
 {

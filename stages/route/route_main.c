@@ -1,4 +1,4 @@
-/* stages/route/route_main.c: oncepay-route: accepted payments get their attempt at a channel account. */
+/* stages/route/route_main.c: oncepay-route: accepted payments get their first attempt. */
 #include "pipeline/log.h"
 #include "stages/route/route_batch.h"
 #include "stages/route/route_handle.h"

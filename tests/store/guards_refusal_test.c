@@ -34,7 +34,7 @@ struct guard_case {
     char *sql; /* rolled back if it succeeds */
 };
 
-/* Cuts the case at `at` out of the text: "SQLSTATE claim", then SQL. Returns the next one, or NULL. */
+/* Cuts the case at `at` out of the text: "SQLSTATE claim", then SQL. Returns the next or NULL. */
 static char *cut_case(char *at, struct guard_case *out)
 {
     char *line = at + strlen(CASE_MARK);

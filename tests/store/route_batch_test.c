@@ -15,7 +15,7 @@
 
 static struct pg_fixture *fixture;
 
-/* --- a PSP whose words are easy to read --------------------------------------------------------- */
+/* --- a PSP whose words are easy to read -------------------------------------------------- */
 
 static enum status fake_build_create(const struct psp_create *in, struct arena *arena,
                                      struct psp_request *out, const char **out_error)
@@ -39,7 +39,7 @@ static const struct psp_ops fake = {
     .build_create = fake_build_create,
 };
 
-/* --- a scene: two accounts, payments accepted by intake ------------------------------------------ */
+/* --- a scene: two accounts, payments accepted by intake ---------------------------------- */
 
 enum { PAYMENTS_MAX = 128 };
 
@@ -307,7 +307,7 @@ static void full_accounts_make_payments_wait(void **state)
     assert_int_equal(count_rows(scene, "routing_decision"), 3);
 }
 
-/* Two processes have read the same payment; the second writes nothing, and then finds nothing to do. */
+/* Two processes read the same payment; the second writes nothing, then finds nothing to do. */
 static void one_of_two_routes_a_payment(void **state)
 {
     struct scene *scene = *state;

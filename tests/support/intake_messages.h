@@ -27,7 +27,7 @@ void intake_messages_clear(struct intake_messages *messages);
 
 /* "m-1001", T<n>, target order/O<n>, 1200 EUR, card token; for tests to change. */
 struct pay_request intake_messages_request(struct intake_messages *messages, int n);
-/* Stored now, JSON, answered to _INBOX.test.<n>. key NULL: the default. Returns it, for tests to change. */
+/* Stored now, JSON, answered to _INBOX.test.<n>; key NULL: the default. For tests to change. */
 struct bus_message *intake_messages_add(struct intake_messages *messages,
                                         const struct pay_request *request, const char *key);
 struct bus_message *intake_messages_add_raw(struct intake_messages *messages, const char *subject,

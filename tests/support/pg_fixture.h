@@ -18,7 +18,7 @@ struct pg_fixture;
 
 enum { PG_FIXTURE_SQLSTATE_SIZE = 6 };
 
-/* Aborts with a sentence on stderr when no server can be had: a store test without one is no test. */
+/* Aborts with a sentence on stderr when no server can be had: without one there is no test. */
 struct pg_fixture *pg_fixture_start(void);
 void pg_fixture_stop(struct pg_fixture *fixture);
 /* A crash of the server (no checkpoint, open transactions lost), and up again. */
@@ -30,9 +30,9 @@ const char *pg_fixture_database(struct pg_fixture *fixture);
 /* A store on it, connected at its first use. The caller destroys it. */
 struct store *pg_fixture_store(const char *url);
 
-/* Statements for arranging and checking; each call is one connection and one transaction. Failing aborts. */
+/* For arranging and checking: each call is one connection and one transaction. Failing aborts. */
 void pg_fixture_run(const char *url, const char *sql);
-/* The same, but a failure is an answer: the SQLSTATE, "00000" when all went well. Returns sqlstate. */
+/* A failure is an answer here: the SQLSTATE, "00000" when all went well. Returns sqlstate. */
 const char *pg_fixture_try(const char *url, const char *sql,
                            char sqlstate[PG_FIXTURE_SQLSTATE_SIZE]);
 /* First column of the only row. */
@@ -40,8 +40,8 @@ int64_t pg_fixture_number(const char *url, const char *sql);
 char *pg_fixture_text(const char *url, const char *sql); /* the caller frees; SQL NULL is "" */
 /*
  * Rows that this database's connections have read per row that is stored in table and its
- * partitions, by scans and by all of its indexes: growing work shows here whatever the machine does.
- * Connections report at their end, so destroy the store before.
+ * partitions, by scans and by all of its indexes: growing work shows here whatever the machine
+ * does. Connections report at their end, so destroy the store before.
  */
 int64_t pg_fixture_reads_per_row(const char *url, const char *table);
 /* Cuts every other connection to this database, as a restart would. */

@@ -1,4 +1,4 @@
-/* tests/unit/intake_decide_test.c: one row per answer, in the order in which intake looks for them. */
+/* tests/unit/intake_decide_test.c: one row per answer, in the order of intake's looking. */
 #include "stages/intake/intake_decide.h"
 
 #include <setjmp.h>
@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "stages/intake/intake_answer.h"
 #include "stages/intake/intake_render.h"
 
 enum { SECOND = 1000000 };
@@ -209,20 +210,20 @@ static void a_message_has_one_id_and_another_message_another(void **state)
     struct bus_message message = { .stream_sequence = 7,
                                    .stored_at_us = INT64_C(1764500000123456),
                                    .body = span_of_text("x") };
-    const struct uuid id = intake_message_id(&message);
-    assert_true(uuid_equal(id, intake_message_id(&message)));
+    const struct uuid id = intake_render_id(&message);
+    assert_true(uuid_equal(id, intake_render_id(&message)));
     assert_int_equal(id.bytes[6] >> 4, 7);
     assert_int_equal(id.bytes[8] >> 6, 2);
     uint64_t ms = 0;
     for (size_t i = 0; i < 6; i++) ms = ms << 8 | id.bytes[i];
     assert_int_equal(ms, UINT64_C(1764500000123));
     message.deliveries = 5;
-    assert_true(uuid_equal(id, intake_message_id(&message)));
+    assert_true(uuid_equal(id, intake_render_id(&message)));
     message.stream_sequence = 8;
-    assert_false(uuid_equal(id, intake_message_id(&message)));
+    assert_false(uuid_equal(id, intake_render_id(&message)));
     message.stream_sequence = 7;
     message.stored_at_us++;
-    assert_false(uuid_equal(id, intake_message_id(&message)));
+    assert_false(uuid_equal(id, intake_render_id(&message)));
 }
 
 int main(void)

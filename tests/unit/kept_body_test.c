@@ -1,4 +1,4 @@
-/* tests/unit/kept_body_test.c: what a refused request gives away when it is kept, and how it comes back. */
+/* tests/unit/kept_body_test.c: what a kept request gives away, and how it comes back. */
 #include "pipeline/kept_body.h"
 
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* tests/unit/route_decide_test.c: one row per reason not to take an account, in the order of looking. */
+/* tests/unit/route_decide_test.c: one row per reason not to take an account, in order. */
 #include "stages/route/route_decide.h"
 
 #include <setjmp.h>
