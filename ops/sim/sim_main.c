@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -112,6 +113,15 @@ static int open_stop_fd(void)
     return fd;
 }
 
+/* Hundreds of calls wait here at a time, and each holds its connection. */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit); /* refused: the usual limit has to do */
+}
+
 int main(int argc, char **argv)
 {
     struct sim_options options = { .seed = 1, .faults = "none", .webhook_url = "" };
@@ -121,6 +131,7 @@ int main(int argc, char **argv)
         fputs(USAGE, stdout);
         return EXIT_SUCCESS;
     }
+    raise_file_limit();
     const int stop_fd = open_stop_fd();
     INVARIANT(curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK);
     static struct sim sim;

@@ -76,6 +76,7 @@ class Receiver:
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
+        self.server.handle_error = lambda *_: None  # a killed sender is no news
         self.url = f"http://127.0.0.1:{self.server.server_port}/webhooks"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
