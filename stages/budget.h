@@ -1,6 +1,7 @@
 /*
  * stages/budget.h: how fast and how many at once, for one channel account and class of calls, in
- * this process. Taken before the fence, never after (protocol C2): a fenced attempt is sent at once.
+ * this process. Taken before the fence, never after (protocol C2): a fenced attempt is sent at
+ * once.
  */
 #ifndef ONCEPAY_STAGES_BUDGET_H
 #define ONCEPAY_STAGES_BUDGET_H

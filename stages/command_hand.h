@@ -33,14 +33,16 @@ void command_list_append(struct command_list *list, struct command_work *work);
 struct command_work *command_list_take(struct command_list *list);
 
 /*
- * Takes the message over and appends its commands. COMMAND_NEWER: it was handed back. COMMAND_MALFORMED:
- * out_malformed, if given a place, is one work item that stands for the whole message, to be kept as a dead letter.
+ * Takes the message over and appends its commands. COMMAND_NEWER: it was handed back.
+ * COMMAND_MALFORMED: out_malformed, if given a place, is one work item that stands for the whole
+ * message, to be kept as a dead letter.
  */
 enum command_reading command_hand_take(struct stage *stage, struct bus_message *message,
                                        struct command_list *list,
                                        struct command_work **out_malformed);
 
-/* The command has its outcome; nak_ms > 0: it must come again. Frees it; disposes of the message after its last one. */
+/* The command has its outcome; nak_ms > 0: it must come again. Frees it; disposes of the message
+ * after its last one. */
 void command_work_finish(struct stage *stage, struct command_work *work, int64_t nak_ms,
                          const char *verdict);
 

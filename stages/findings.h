@@ -1,8 +1,8 @@
 /*
- * stages/findings.h: from an observation to committed facts. Answers, replays, look-ups and webhooks
- * all come here: each is judged against its attempt, stored with everything that follows from it in
- * one transaction, and, when somebody else moved the attempt meanwhile, read again and judged again
- * (protocol D). What contradicts a final attempt becomes a stray fact.
+ * stages/findings.h: from an observation to committed facts. Answers, replays, look-ups and
+ * webhooks all come here: each is judged against its attempt, stored with everything that follows
+ * from it in one transaction, and, when somebody else moved the attempt meanwhile, read again and
+ * judged again (protocol D). What contradicts a final attempt becomes a stray fact.
  *
  * Shared by create and recover; one writer per channel account.
  */

@@ -1,4 +1,5 @@
-/* stages/findings_stray.c: see findings_stray.h. Two transactions: read, then write by CAS; again if that was lost. */
+/* stages/findings_stray.c: see findings_stray.h. Two transactions: read, then write by CAS; again
+ * if that was lost. */
 #include "stages/findings_stray.h"
 
 #include "pipeline/log.h"

@@ -40,13 +40,15 @@ void psp_lane_send(struct psp_lane *lane, struct finding *finding, enum request_
 
 /* Moves everything on that can move without waiting. */
 void psp_lane_service(struct psp_lane *lane);
-/* Adds this lane's descriptors (at most PSP_LANE_FDS) and lowers *wake_us to when it must run again. */
+/* Adds this lane's descriptors (at most PSP_LANE_FDS) and lowers *wake_us to when it must run
+ * again. */
 enum { PSP_LANE_FDS = 2 };
 size_t psp_lane_poll(struct psp_lane *lane, struct pollfd *descriptors, int64_t *wake_us);
 /* No call, finding or transaction under way. */
 bool psp_lane_is_idle(const struct psp_lane *lane);
 
-/* Every account's recovery rules, loaded and kept in PostgreSQL under their version; false: logged, exit code 2. */
+/* Every account's recovery rules, loaded and kept in PostgreSQL under their version; false: logged,
+ * exit code 2. */
 bool psp_policy_open(struct stage *stage, struct recovery_policy *out_policy) MUST_CHECK;
 
 #endif

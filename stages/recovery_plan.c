@@ -101,7 +101,8 @@ struct recovery_next recovery_schedule(const struct recovery_rule *rule,
     next.due_ms =
         at_least_retry_after(recovery_rule_delay_ms(rule, (size_t)next.step), retry_after_s);
     const int64_t age_us = view->now_us - view->first_unknown_us;
-    /* PROCESSING is an answer, not a doubt: its lookups go on, its case has a clock of its own (protocol I). */
+    /* PROCESSING is an answer, not a doubt: its lookups go on, its case has a clock of its own
+     * (protocol I). */
     if (view->attempt_state == ATTEMPT_PROCESSING) {
         if (age_us >= limits->pending_age_max_us) next.opens = CASE_PENDING_TOO_LONG;
     } else if ((size_t)next.step >= rule->delay_count ||

@@ -1,7 +1,7 @@
 /*
  * stages/recovery_plan.h: what happens next to an attempt whose end is not known: when to look,
- * by which strategy, when a person must be called. Pure, and shared by create (which makes the first
- * task) and recover (which works on it). Time never ends an attempt here (protocol B7).
+ * by which strategy, when a person must be called. Pure, and shared by create (which makes the
+ * first task) and recover (which works on it). Time never ends an attempt here (protocol B7).
  */
 #ifndef ONCEPAY_STAGES_RECOVERY_PLAN_H
 #define ONCEPAY_STAGES_RECOVERY_PLAN_H
@@ -71,10 +71,12 @@ struct recovery_next recovery_schedule(const struct recovery_rule *rule,
                                        const struct recovery_limits *limits,
                                        const struct recovery_view *view, int retry_after_s);
 
-/* Delay before the first look at an attempt that just became UNKNOWN or PROCESSING. Without jitter. */
+/* Delay before the first look at an attempt that just became UNKNOWN or PROCESSING. Without jitter.
+ */
 int64_t recovery_first_delay_ms(const struct recovery_rule *rule, const struct verdict *verdict,
                                 int retry_after_s);
-/* Delay before a proven-unsent attempt is sent again: doubles with the requests so far. Without jitter. */
+/* Delay before a proven-unsent attempt is sent again: doubles with the requests so far. Without
+ * jitter. */
 int64_t recovery_resend_delay_ms(int sends, int retry_after_s);
 
 #endif

@@ -1,4 +1,5 @@
-/* stages/stage.c: see stage.h: opening and closing a process, and what it announces after a commit. */
+/* stages/stage.c: see stage.h: opening and closing a process, and what it announces after a commit.
+ */
 #include "stages/stage.h"
 
 #include <getopt.h>

@@ -45,10 +45,12 @@ bool stage_open(struct stage *stage, const char *name, int argc, char **argv,
                 int *out_exit_code) MUST_CHECK;
 void stage_close(struct stage *stage);
 
-/* A fresh, unconnected store with this process's settings; purpose is added to the name PostgreSQL shows. */
+/* A fresh, unconnected store with this process's settings; purpose is added to the name PostgreSQL
+ * shows. */
 struct store *stage_store_create(const struct stage *stage, const char *purpose);
 
-/* Binds to a durable, waiting until it is there. NULL: stopped, or a mismatch (then *out_exit_code is 3). */
+/* Binds to a durable, waiting until it is there. NULL: stopped, or a mismatch (then *out_exit_code
+ * is 3). */
 struct bus_consumer *stage_consumer_open(struct stage *stage, const char *stream,
                                          const char *durable, int *out_exit_code) MUST_CHECK;
 
@@ -58,13 +60,15 @@ int64_t stage_jitter_ms(int64_t ms);
 /* ms, 20 % up or down: due times of rows (protocol G). */
 int64_t stage_spread_ms(int64_t ms);
 
-/* --- announcing: after the commit, best effort (protocol H1, H2) ------------------------------- */
+/* --- announcing: after the commit, best effort (protocol H1, H2) --------------------------- */
 
-/* Keeps a command whose outbox row is in the transaction about to be committed. subject is copied. */
+/* Keeps a command whose outbox row is in the transaction about to be committed. subject is copied.
+ */
 void stage_announce(struct stage *stage, const char *subject, struct command command);
 /* Events were written: the relay gets a poke. */
 void stage_announce_events(struct stage *stage);
-/* A reply to whoever waits (core NATS). All is copied; an impossible subject is dropped with a log line. */
+/* A reply to whoever waits (core NATS). All is copied; an impossible subject is dropped with a log
+ * line. */
 void stage_announce_reply(struct stage *stage, const struct bus_outgoing *reply);
 /* Forgets what was kept: the transaction did not commit and is decided again. */
 void stage_announce_forget(struct stage *stage);
@@ -74,7 +78,7 @@ void stage_announce_forget(struct stage *stage);
  */
 void stage_announce_send(struct stage *stage);
 
-/* --- the batch loop ---------------------------------------------------------------------------- */
+/* --- the batch loop ------------------------------------------------------------------------ */
 
 enum stage_disposal {
     STAGE_DONE = 0,    /* acked once everything in its message is done */
@@ -88,10 +92,10 @@ struct stage_item {
     struct bus_message *message;
     struct command command; /* command stages */
     enum stage_disposal disposal;
-    int64_t delay_ms;       /* STAGE_HAND_BACK */
-    struct problem problem; /* STAGE_DEAD_LETTER */
-    struct span
-        kept_body; /* STAGE_DEAD_LETTER: what to keep instead of the raw body; empty: the raw body */
+    int64_t delay_ms;         /* STAGE_HAND_BACK */
+    struct problem problem;   /* STAGE_DEAD_LETTER */
+    struct span kept_body;    /* STAGE_DEAD_LETTER: what to keep instead of the raw body; empty: the
+                                 raw body */
     const char *method_token; /* STAGE_DEAD_LETTER: beside it, for a replay only; NULL if none */
     bool with_case;           /* STAGE_DEAD_LETTER of a command: a person must look */
     const char

@@ -82,7 +82,7 @@ static const char *item_name(const struct loop *loop, const struct stage_item *i
     return name;
 }
 
-/* --- deciding -------------------------------------------------------------------------------- */
+/* --- deciding ------------------------------------------------------------------------------ */
 
 static void note_store(struct loop *loop, enum status status)
 {
@@ -202,9 +202,10 @@ static void fail_alone(struct loop *loop, struct stage_item *item)
     item->problem = (struct problem){ PROBLEM_INTERNAL, NULL, "the database refuses this as data" };
 }
 
-/* --- rounds ---------------------------------------------------------------------------------- */
+/* --- rounds -------------------------------------------------------------------------------- */
 
-/* Is there an earlier item of this round for the same payment? Rounds are small: a table of slots. */
+/* Is there an earlier item of this round for the same payment? Rounds are small: a table of slots.
+ */
 struct twins {
     struct uuid slots[2048];
 };
@@ -264,7 +265,7 @@ static void decide_rounds(struct loop *loop, struct stage_item **pending, size_t
     }
 }
 
-/* --- messages -------------------------------------------------------------------------------- */
+/* --- messages ------------------------------------------------------------------------------ */
 
 static void add_item(struct loop *loop, struct stage_item item)
 {

@@ -61,7 +61,8 @@ static struct store_job *take_first(struct store_queue *queue)
     return job;
 }
 
-/* Deadlock, serialization failure, timeout on a standing connection: the same again, after a moment. */
+/* Deadlock, serialization failure, timeout on a standing connection: the same again, after a
+ * moment. */
 static void slow_down(struct store_queue *queue, int64_t now_us)
 {
     const int shift = queue->repeats < 6 ? queue->repeats++ : 6;

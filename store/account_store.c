@@ -1,7 +1,8 @@
 /* store/account_store.c: see account_store.h. */
 #include "store/account_store.h"
 
-/* The facts that decide about money, as JSON, so that a later reader sees by what a verdict was reached. */
+/* The facts that decide about money, as JSON, so that a later reader sees by what a verdict was
+ * reached. */
 static const char *facts(const struct psp_capability *c, struct arena *arena)
 {
     return arena_format(

@@ -11,7 +11,7 @@
 #include "pipeline/judge.h"
 #include "store/store.h"
 
-/* --- fence (create) ---------------------------------------------------------------------------- */
+/* --- fence (create) ------------------------------------------------------------------------ */
 
 struct fence_input {
     struct attempt_id attempt;
@@ -68,7 +68,7 @@ void local_end_call(struct sql_call *call, struct arena *arena, const struct loc
 size_t local_end_read(const struct store_result *result, struct arena *arena,
                       struct local_end_row **out_rows);
 
-/* --- results ----------------------------------------------------------------------------------- */
+/* --- results ------------------------------------------------------------------------------- */
 
 /* A recovery task to be made if the attempt moves and has none. */
 struct task_birth {
@@ -100,7 +100,8 @@ struct attempt_outcome {
 void attempt_result_call(struct sql_call *call, struct arena *arena,
                          const struct attempt_outcome *outcomes, size_t count, const char *actor,
                          const char *account);
-/* out_versions[i]: the attempt's new version, 0 if the CAS did not move it. count as in the call. */
+/* out_versions[i]: the attempt's new version, 0 if the CAS did not move it. count as in the call.
+ */
 void attempt_result_read(const struct store_result *result, size_t count, int32_t *out_versions);
 
 /* An attempt as its row says now, with everything that judging and scheduling need. */
@@ -146,7 +147,7 @@ struct judge_attempt attempt_row_judge(const struct attempt_row *row);
 enum request_closure observation_closure(const struct observation *observation,
                                          const struct psp_capability *capability);
 
-/* --- cases ------------------------------------------------------------------------------------- */
+/* --- cases --------------------------------------------------------------------------------- */
 
 struct case_opening {
     struct case_id id;

@@ -16,7 +16,8 @@ struct migrate_report {
     char error[400]; /* on failure: which file and PostgreSQL's message */
 };
 
-/* STATUS_STOP: an applied file differs from this build's, or SQL was refused. STATUS_RETRY: not reachable. */
+/* STATUS_STOP: an applied file differs from this build's, or SQL was refused. STATUS_RETRY: not
+ * reachable. */
 enum status store_migrate(const char *url, struct migrate_report *out_report) MUST_CHECK;
 
 #endif

@@ -1,6 +1,7 @@
 /*
  * store/sql_call.h: the parameters of one statement, in binary form. Batches go as arrays (one
- * array per column, unnest on the other side), so a call has as many parameters as columns, not rows.
+ * array per column, unnest on the other side), so a call has as many parameters as columns, not
+ * rows.
  */
 #ifndef ONCEPAY_STORE_SQL_CALL_H
 #define ONCEPAY_STORE_SQL_CALL_H

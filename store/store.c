@@ -326,7 +326,8 @@ static enum status status_of_error(const struct store_error *error)
         if (strncmp(error->sqlstate, TABLE[i].prefix, strlen(TABLE[i].prefix)) == 0)
             return TABLE[i].status;
     }
-    return STATUS_RETRY; /* 40001, 40P01, 55P03, 57, 53, 08 and whatever else is not ours to judge */
+    return STATUS_RETRY; /* 40001, 40P01, 55P03, 57, 53, 08 and whatever else is not ours to judge
+                          */
 }
 
 static void copy_field(char *to, size_t size, const PGresult *result, int field)
@@ -414,7 +415,8 @@ bool store_receive(struct store *store, struct store_result *out_results, size_t
         if (PQresultStatus(result) == PGRES_PIPELINE_SYNC) {
             PQclear(result);
             store->state = CONNECTION_READY;
-            /* A failure inside begin.sql … commit.sql leaves a dead transaction open: the connection goes with it. */
+            /* A failure inside begin.sql … commit.sql leaves a dead transaction open: the
+             * connection goes with it. */
             if (store->is_failed && PQtransactionStatus(store->connection) != PQTRANS_IDLE)
                 go_down(store, 0);
             return end_transaction(store, out_results, out_status);

@@ -23,7 +23,8 @@ struct store_options {
     const char *application; /* shown in pg_stat_activity: "oncepay-create/1" */
     int statement_timeout_ms;
     int lock_timeout_ms;
-    /* Reads whole tables and writes nothing (oncepay verify): transactions are READ ONLY, plans may scan. */
+    /* Reads whole tables and writes nothing (oncepay verify): transactions are READ ONLY, plans may
+     * scan. */
     bool is_reader;
 };
 
@@ -67,7 +68,8 @@ enum status store_run(struct store *store, struct sql_call *call,
 void store_service(struct store *store, int64_t now_us);
 /* -1 when there is nothing to wait for on a descriptor. events: POLLIN, POLLOUT. */
 int store_poll_fd(const struct store *store, short *out_events);
-/* When store_service wants to be called even if nothing happens (reconnect, time limit); INT64_MAX: never. */
+/* When store_service wants to be called even if nothing happens (reconnect, time limit); INT64_MAX:
+ * never. */
 int64_t store_wake_us(const struct store *store);
 /* Sends a transaction on a ready connection. The calls' arena must live until it is received. */
 enum status store_send(struct store *store, struct sql_call *calls, size_t count) MUST_CHECK;
@@ -78,7 +80,8 @@ enum status store_send(struct store *store, struct sql_call *calls, size_t count
 bool store_receive(struct store *store, struct store_result *out_results, size_t count,
                    enum status *out_status);
 
-/* Values of a result. Column numbers start at 0. Text is NUL-terminated; both live as long as the result. */
+/* Values of a result. Column numbers start at 0. Text is NUL-terminated; both live as long as the
+ * result. */
 size_t result_rows(const struct store_result *result);
 bool result_is_null(const struct store_result *result, size_t row, int column);
 bool result_bool(const struct store_result *result, size_t row, int column);

@@ -49,7 +49,7 @@ void create_lane_close(struct create_lane *self)
     psp_lane_close(&self->lane);
 }
 
-/* --- messages ----------------------------------------------------------------------------------- */
+/* --- messages ------------------------------------------------------------------------------ */
 
 static void on_dead_letter(struct store_job *job, enum status status, struct store_result *results)
 {
@@ -95,7 +95,7 @@ static void take(struct create_lane *self)
     }
 }
 
-/* --- local ends ---------------------------------------------------------------------------------- */
+/* --- local ends ---------------------------------------------------------------------------- */
 
 struct local_job {
     struct command_work **commands;
@@ -161,7 +161,7 @@ static void end_locally(struct create_lane *self, const struct fence_row *rows,
     store_queue_push(&self->lane.queue, job);
 }
 
-/* --- the fence ----------------------------------------------------------------------------------- */
+/* --- the fence ----------------------------------------------------------------------------- */
 
 static void on_finding_ended(struct finding *finding)
 {
@@ -198,7 +198,8 @@ static void send(struct create_lane *self, const struct fence_row *row, struct f
     finding->fence = share;
     finding->sends =
         row->version / 2; /* each send is two versions: SENDING, and CREATED again when unsent */
-    /* A stored request that cannot be read is a bug: the attempt stays SENDING and the fence runs out. */
+    /* A stored request that cannot be read is a bug: the attempt stays SENDING and the fence runs
+     * out. */
     INVARIANT(psp_request_decode(bytes, arena, &request) == STATUS_OK);
     psp_lane_send(&self->lane, finding, REQUEST_CREATE, &request, key, send_by_us);
 }
@@ -327,7 +328,8 @@ static void start_fence(struct create_lane *self, struct command_work **commands
     store_queue_push(&self->lane.queue, job);
 }
 
-/* Takes up to limit waiting commands for different attempts; repeats of one attempt wait a round. */
+/* Takes up to limit waiting commands for different attempts; repeats of one attempt wait a round.
+ */
 static size_t next_commands(struct create_lane *self, struct command_work **out, size_t limit)
 {
     size_t count = 0;

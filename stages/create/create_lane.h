@@ -25,7 +25,8 @@ bool create_lane_open(struct create_lane *self, struct stage *stage,
                       int *out_exit_code) MUST_CHECK;
 void create_lane_close(struct create_lane *self);
 
-/* Takes what waits, fences what the budget allows, moves calls and results on. STATUS_STOP: the topology differs. */
+/* Takes what waits, fences what the budget allows, moves calls and results on. STATUS_STOP: the
+ * topology differs. */
 enum status create_lane_service(struct create_lane *self) MUST_CHECK;
 /* Stops taking and hands back what is not fenced. */
 void create_lane_drain(struct create_lane *self);

@@ -1,4 +1,5 @@
-/* stages/create/create_main.c: oncepay-create: sends each attempt once, and stores what came of it. */
+/* stages/create/create_main.c: oncepay-create: sends each attempt once, and stores what came of it.
+ */
 #include "pipeline/clock.h"
 #include "pipeline/log.h"
 #include "pipeline/metrics.h"

@@ -1,6 +1,7 @@
 /*
  * stages/recover/recover_fences.c: attempts that a worker fenced and never brought a result for.
- * Only here does SENDING become UNKNOWN without an answer (protocol C2, C3): the bytes may have left.
+ * Only here does SENDING become UNKNOWN without an answer (protocol C2, C3): the bytes may have
+ * left.
  */
 #include "pipeline/clock.h"
 #include "pipeline/log.h"

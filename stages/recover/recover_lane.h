@@ -12,7 +12,8 @@
 
 enum { RECOVER_POLICIES_MAX = 16 };
 
-/* Policies by version: the loaded one, and older ones that tasks were born with. Shared by all lanes. */
+/* Policies by version: the loaded one, and older ones that tasks were born with. Shared by all
+ * lanes. */
 struct recover_policies {
     struct recovery_policy *items[RECOVER_POLICIES_MAX];
     size_t count;

@@ -42,7 +42,7 @@ static void end_work(struct claim_work *work, bool was_full)
     free(work);
 }
 
-/* --- policies ------------------------------------------------------------------------------------ */
+/* --- policies ------------------------------------------------------------------------------ */
 
 static const struct recovery_policy *find_policy(const struct recover_lane *self,
                                                  const char *version)
@@ -99,7 +99,7 @@ static const struct recovery_rule *rule_of(struct recover_lane *self, const stru
                                 row->attempt.method_type, OPERATION_CREATE);
 }
 
-/* --- calling ------------------------------------------------------------------------------------- */
+/* --- calling ------------------------------------------------------------------------------- */
 
 static void on_replay_ended(struct finding *finding)
 {
@@ -151,7 +151,7 @@ static void start_call(struct recover_lane *self, const struct claim_step *step,
     }
 }
 
-/* --- the end of what was never sent -------------------------------------------------------------- */
+/* --- the end of what was never sent -------------------------------------------------------- */
 
 static void on_ended_locally(struct store_job *job, enum status status,
                              struct store_result *results)
@@ -189,7 +189,7 @@ static void end_locally(struct recover_lane *self, const struct claim_step *step
     store_queue_push(&self->lane.queue, job);
 }
 
-/* --- the claim ----------------------------------------------------------------------------------- */
+/* --- the claim ----------------------------------------------------------------------------- */
 
 static void give_back_budgets(struct claim_work *work)
 {
@@ -361,7 +361,8 @@ static void add_claims(struct store_job *job, struct claim_work *work)
                     work->self->lane.account->id);
 }
 
-/* Steps without a call: straight on to the next delay, and to a person when the delays are used up. */
+/* Steps without a call: straight on to the next delay, and to a person when the delays are used up.
+ */
 static void add_waits(struct store_job *job, const struct claim_work *work)
 {
     struct task_schedule *schedules =
@@ -433,7 +434,8 @@ static void on_picked(struct store_job *job, enum status status, struct store_re
     store_queue_push(&self->lane.queue, next);
 }
 
-/* Leases first: Redis is asked outside of any transaction. What another worker is at is left alone. */
+/* Leases first: Redis is asked outside of any transaction. What another worker is at is left alone.
+ */
 static size_t take_leases(struct claim_work *work, struct task_due *due, size_t count)
 {
     struct stage *stage = work->self->lane.stage;
