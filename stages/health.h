@@ -13,12 +13,11 @@ struct health;
 struct store;
 
 struct health_options {
-    const char *program; /* "oncepay-intake" */
-    const char *address; /* where to listen */
-    int port;            /* 0: ephemeral */
-    const char
-        *port_file;       /* ONCEPAY_METRICS_PORT_FILE: the port is written there; NULL or "" not */
-    struct store *gauges; /* taken over; NULL: no gauges from the database */
+    const char *program;   /* "oncepay-intake" */
+    const char *address;   /* where to listen */
+    int port;              /* 0: ephemeral */
+    const char *port_file; /* where the port is written; NULL or "": nowhere */
+    struct store *gauges;  /* taken over; NULL: no gauges from the database */
     int64_t stuck_after_s;
 };
 
