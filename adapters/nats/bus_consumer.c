@@ -251,7 +251,7 @@ static struct bus_consumer *consumer_new(struct bus *bus, const struct bus_consu
     consumer->bus = bus;
     consumer->stream = memory_copy_text(spec->stream);
     consumer->durable = memory_copy_text(spec->durable);
-    consumer->inbox = memory_copy_text(bus_inbox_new(inbox));
+    consumer->inbox = memory_copy_text(bus_own_inbox_new(inbox));
     consumer->expected = bus_spec_consumer(spec);
     consumer->must_be_absent = bus_spec_consumer_absent(spec);
     consumer->problem = memory_copy_text("");

@@ -74,7 +74,10 @@ void bus_feed_drain(struct bus_feed *feed, int64_t timeout_ms)
 {
     feed->is_closed = true;
     if (feed->subscription == NULL) return;
-    const natsStatus status = natsSubscription_DrainTimeout(feed->subscription, timeout_ms);
+    natsStatus status = NATS_CONNECTION_DISCONNECTED; /* nothing is under way then */
+    if (atomic_load(&feed->link->connected)) {
+        status = natsSubscription_DrainTimeout(feed->subscription, timeout_ms);
+    }
     if (status == NATS_OK) {
         (void)natsSubscription_WaitForDrainCompletion(feed->subscription, timeout_ms);
     } else {

@@ -162,6 +162,14 @@ struct bus_subscription {
     size_t queue_max;
 };
 
+/*
+ * Our own inboxes: deliveries, acks and API answers come here, with everybody's requests in them. A
+ * merchant's user may listen below _INBOX, so they are elsewhere.
+ */
+#define BUS_OWN_INBOX "oncepay.inbox"
+/* A fresh "oncepay.inbox.<unique>". Returns inbox. */
+char *bus_own_inbox_new(char inbox[BUS_INBOX_SIZE]);
+
 int64_t bus_now_ms(void);
 /* Makes bus_fd readable. Any thread. */
 void bus_wake(struct bus *bus);

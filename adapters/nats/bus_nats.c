@@ -149,6 +149,7 @@ static natsStatus make_options(struct bus_link *link, natsOptions **out_options)
     SET(set_servers(options, bus));
     SET(set_security(options, bus));
     SET(natsOptions_SetName(options, bus->name));
+    SET(natsOptions_SetCustomInboxPrefix(options, BUS_OWN_INBOX));
     SET(natsOptions_SetTimeout(options, CONNECT_TIMEOUT_MS));
     SET(natsOptions_SetWriteDeadline(options, 2000));
     SET(natsOptions_SetPingInterval(options, 5000));

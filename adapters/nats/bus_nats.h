@@ -156,7 +156,7 @@ size_t bus_subscription_take(struct bus_subscription *subscription, size_t max,
 void bus_subscription_close(struct bus_subscription *subscription);
 
 enum { BUS_INBOX_SIZE = 64 };
-/* A fresh "_INBOX.<unique>", below which only we listen. Returns inbox. */
+/* A fresh "_INBOX.<unique>" for replies to requests (Pay-Reply-To). Returns inbox. */
 char *bus_inbox_new(char inbox[BUS_INBOX_SIZE]);
 
 /* --- JetStream's JSON API: these wait for the answer ----------------------------------------- */

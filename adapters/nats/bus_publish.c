@@ -20,7 +20,7 @@ void bus_publisher_init(struct bus *bus)
     publisher->free_count = BUS_OUTSTANDING_MAX;
     publisher->next_expiry_ms = INT64_MAX;
     char subject[BUS_INBOX_SIZE + 2];
-    (void)snprintf(subject, sizeof subject, "%s.*", bus_inbox_new(publisher->inbox));
+    (void)snprintf(subject, sizeof subject, "%s.*", bus_own_inbox_new(publisher->inbox));
     publisher->feed = bus_feed_open(bus, BUS_ROLE_PUBLISH, subject, on_answer, bus);
 }
 

@@ -155,6 +155,7 @@ enum status bus_stream_find(struct bus *bus, const char *stream, const char *sub
 {
     json_t *answer = NULL;
     const char *api = arena_format(arena, "$JS.API.STREAM.MSG.GET.%s", stream);
+    INVARIANT(strpbrk(subject, "\"\\") == NULL); /* a subject of ours: needs no escaping */
     const char *query = arena_format(arena, "{\"seq\":%" PRIu64 ",\"next_by_subj\":\"%s\"}",
                                      from_sequence, subject);
     TRY(request_json(bus, api, query, arena, &answer));

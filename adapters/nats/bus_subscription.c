@@ -66,11 +66,21 @@ void bus_subscription_close(struct bus_subscription *subscription)
     free(subscription);
 }
 
-char *bus_inbox_new(char inbox[BUS_INBOX_SIZE])
+static char *inbox_below(const char *prefix, char inbox[BUS_INBOX_SIZE])
 {
     natsInbox *made = NULL;
     INVARIANT(natsInbox_Create(&made) == NATS_OK);
-    (void)snprintf(inbox, BUS_INBOX_SIZE, "%s", made);
+    (void)snprintf(inbox, BUS_INBOX_SIZE, "%s%s", prefix, strchr(made, '.'));
     natsInbox_Destroy(made);
     return inbox;
+}
+
+char *bus_inbox_new(char inbox[BUS_INBOX_SIZE])
+{
+    return inbox_below("_INBOX", inbox);
+}
+
+char *bus_own_inbox_new(char inbox[BUS_INBOX_SIZE])
+{
+    return inbox_below(BUS_OWN_INBOX, inbox);
 }

@@ -170,6 +170,41 @@ static void forged_and_broken_headers_are_data(void **state)
     assert_true(bus_fixture_wait_stored(fixture, "WORK", 0, 2000));
 }
 
+/* As in config/nats-users.conf.in: what is delivered to us passes nobody else. */
+static void a_merchants_user_hears_none_of_it(void **state)
+{
+    struct bus_fixture *fixture = *state;
+    bus_fixture_apply(fixture);
+    struct bus_consumer *consumer = bus_fixture_consumer(fixture, "a");
+    char command[768];
+    (void)snprintf(
+        command, sizeof command,
+        "timeout 10 python3 - <<'END'\n"
+        "import socket, time\n"
+        "s = socket.create_connection(('127.0.0.1', %d))\n"
+        "s.sendall(b'CONNECT {\"user\":\"m-1\",\"pass\":\"m-1\",\"verbose\":false}\\r\\n')\n"
+        "for n, subject in enumerate((b'_INBOX.>', b'oncepay.inbox.>', b'>', b'$JS.>')):\n"
+        "    s.sendall(b'SUB %%s %%d\\r\\n' %% (subject, n))\n"
+        "s.sendall(b'PUB work.b.1 1\\r\\nx\\r\\n')\n"
+        "s.settimeout(3)\n"
+        "heard = b''\n"
+        "try:\n"
+        "    while True: heard += s.recv(65536)\n"
+        "except socket.timeout: pass\n"
+        "print(heard.count(b'Permissions Violation'), heard.count(b'MSG '))\n"
+        "END",
+        fixture->server.port);
+    FILE *spy = popen(command, "r");
+    assert_non_null(spy);
+    server_fixture_sleep_ms(1000);
+    bus_fixture_publish(fixture, "work.a.1", "m", 20);
+    assert_int_equal(work_off(fixture, consumer, 20, 5000), 20);
+    char heard[32] = { 0 };
+    assert_non_null(fgets(heard, sizeof heard, spy));
+    assert_int_equal(pclose(spy), 0);
+    assert_string_equal(heard, "5 0\n");
+}
+
 static void a_nak_comes_back_after_its_delay(void **state)
 {
     struct bus_fixture *fixture = *state;
@@ -414,6 +449,36 @@ static void a_drain_hands_back_what_was_not_started(void **state)
     bus_close(other_bus);
 }
 
+static void an_end_without_a_server_comes_soon(void **state)
+{
+    struct bus_fixture *fixture = *state;
+    bus_fixture_apply(fixture);
+    for (int is_frozen = 0; is_frozen <= 1; is_frozen++) {
+        struct bus_consumer *consumer = bus_fixture_consumer(fixture, "a");
+        struct bus_consumer *other = bus_fixture_consumer(fixture, "b");
+        struct bus_message message;
+        assert_int_equal(bus_fixture_take(fixture, consumer, 10, 1, &message, 300), 0);
+        bus_fixture_publish(fixture, "work.a.1", is_frozen ? "m" : "n", 5);
+        assert_int_equal(bus_fixture_take(fixture, consumer, 10, 1, &message, 5000), 1);
+        if (is_frozen) {
+            server_fixture_freeze(&fixture->server);
+        } else {
+            server_fixture_kill(&fixture->server);
+        }
+        bus_wait(fixture->bus, 300);
+        const int64_t before_ms = bus_fixture_now_ms();
+        bus_consumer_drain(consumer, 1000);
+        bus_consumer_drain(other, 1000);
+        bus_nak(&message, 100);
+        bus_consumer_close(consumer);
+        bus_close(fixture->bus); /* closes the other one, too */
+        assert_in_range(bus_fixture_now_ms() - before_ms, 0, is_frozen ? 8000 : 1000);
+        server_fixture_thaw(&fixture->server);
+        if (!is_frozen) server_fixture_start(&fixture->server);
+        fixture->bus = bus_fixture_connect(fixture);
+    }
+}
+
 static void a_connection_given_up_after_wrong_passwords_is_made_anew(void **state)
 {
     struct bus_fixture *fixture = *state;
@@ -466,6 +531,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(a_message_has_body_headers_and_metadata, setup, teardown),
         cmocka_unit_test_setup_teardown(forged_and_broken_headers_are_data, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_merchants_user_hears_none_of_it, setup, teardown),
         cmocka_unit_test_setup_teardown(a_nak_comes_back_after_its_delay, setup, teardown),
         cmocka_unit_test_setup_teardown(a_term_never_comes_back, setup, teardown),
         cmocka_unit_test_setup_teardown(in_progress_keeps_a_message_in_hand, setup, teardown),
@@ -483,6 +549,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(another_consumer_under_the_same_name_stops_the_worker,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(a_drain_hands_back_what_was_not_started, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_end_without_a_server_comes_soon, setup, teardown),
         cmocka_unit_test_setup_teardown(a_connection_given_up_after_wrong_passwords_is_made_anew,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(lag_is_seen_without_waiting, setup, teardown),

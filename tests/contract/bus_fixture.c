@@ -56,7 +56,9 @@ void bus_fixture_password(struct bus_fixture *fixture, const char *password)
                    "listen: \"127.0.0.1:%d\"\n"
                    "jetstream { store_dir: \"%s/store\", max_file_store: 1073741824 }\n"
                    "accounts { PAY { jetstream: enabled, users: [\n"
-                   "    { user: oncepay, password: \"%s\" } ] } }\n",
+                   "    { user: oncepay, password: \"%s\" },\n"
+                   "    { user: m-1, password: m-1, permissions: { publish: [\"work.a.>\"],\n"
+                   "      subscribe: [\"_INBOX.m-1.>\", \"reply.m-1.>\"] } } ] } }\n",
                    fixture->server.port, fixture->server.folder, password);
     server_fixture_write(&fixture->server, "nats.conf", text);
 }
