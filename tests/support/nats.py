@@ -158,3 +158,19 @@ class Nats:
         """JetStream's JSON API: $JS.API.<subject>."""
         answer = self.request("$JS.API." + subject, b"" if body is None else json.dumps(body).encode(), timeout=timeout)
         return json.loads(answer.body)
+
+    def stream_messages(self, stream, subject=None):
+        """All that a stream (or one filter of it) holds now, in its order. For streams that keep what was read."""
+        inbox = self.inbox()
+        sid = self.subscribe(inbox)
+        config = {"deliver_subject": inbox, "deliver_policy": "all", "ack_policy": "none", "replay_policy": "instant"}
+        if subject is not None:
+            config["filter_subject"] = subject
+        made = self.api("CONSUMER.CREATE." + stream, {"stream_name": stream, "config": config})
+        if "error" in made:
+            raise AssertionError("no consumer on %s: %s" % (stream, made["error"]))
+        count = made["num_pending"] + made["delivered"]["consumer_seq"]
+        messages = [self.next(sid) for _ in range(count)]
+        self.api("CONSUMER.DELETE.%s.%s" % (stream, made["name"]))
+        del self.queues[sid]
+        return messages
