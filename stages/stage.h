@@ -94,9 +94,6 @@ struct stage_item {
     enum stage_disposal disposal;
     int64_t delay_ms;         /* STAGE_HAND_BACK */
     struct problem problem;   /* STAGE_DEAD_LETTER */
-    struct span kept_body;    /* STAGE_DEAD_LETTER: what to keep instead of the raw body; empty: the
-                                 raw body */
-    const char *method_token; /* STAGE_DEAD_LETTER: beside it, for a replay only; NULL if none */
     bool with_case;           /* STAGE_DEAD_LETTER of a command: a person must look */
     const char
         *verdict; /* for metrics and logs: "accepted", "replayed" …; NULL: the disposal's name */

@@ -10,6 +10,7 @@
 #include "pipeline/crash_point.h"
 #include "pipeline/log.h"
 #include "pipeline/metrics.h"
+#include "stages/kept_message.h"
 #include "stages/stage.h"
 #include "store/stage_store.h"
 
@@ -339,29 +340,28 @@ static void decide_singled_out(struct loop *loop, struct stage_item *item)
     }
 }
 
-static const char *headers_text(const struct bus_message *message, struct arena *arena)
-{
-    const char *text = "";
-    for (size_t i = 0; i < message->header_count; i++) {
-        text = arena_format(arena, "%s%s: %s\n", text, message->headers[i].name,
-                            message->headers[i].value);
-    }
-    return text;
-}
-
 /* False: it could not be kept now, so the message must come again. */
 static bool keep_dead_letter(struct loop *loop, const struct stage_item *item)
 {
     const struct value problem = problem_value(&item->problem, 0, &loop->arena);
+    const char *content_header = bus_message_header(item->message, "content-type");
+    enum content_type content = CONTENT_JSON;
+    struct kept_message kept;
+    if (loop->work->has_commands) {
+        kept_message_of_commands(item->message, &loop->arena, &kept);
+    } else {
+        if (content_header != NULL) (void)content_type_parse(content_header, &content);
+        kept_message_of_request(item->message, content, &loop->arena, &kept);
+    }
     const struct dead_letter letter = {
         .id = uuid_new(),
         .consumer = loop->work->durable,
-        .subject = item->message->subject,
+        .subject = kept.subject,
         .sequence = item->message->stream_sequence,
         .deliveries = item->message->deliveries,
-        .headers = headers_text(item->message, &loop->arena),
-        .body = item->kept_body.data != NULL ? item->kept_body : item->message->body,
-        .method_token = item->method_token,
+        .headers = kept.headers,
+        .body = kept.body,
+        .method_token = kept.method_token,
         .code = problem_word(item->problem.code),
         .field = item->problem.field,
         .problem = (const char *)value_write_json(&problem, &loop->arena).data,

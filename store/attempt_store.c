@@ -163,9 +163,9 @@ static void push_int2_or_null(struct sql_array *array, int value)
 
 static void push_observation(struct result_columns *c, const struct observation *seen)
 {
-    sql_push_int2(c->source, seen->source);
-    sql_push_int2(c->kind, seen->kind);
-    sql_push_int2(c->phase, seen->phase);
+    sql_push_int2(c->source, (int)seen->source);
+    sql_push_int2(c->kind, (int)seen->kind);
+    sql_push_int2(c->phase, (int)seen->phase);
     push_int2_or_null(c->http_status, seen->http_status);
     sql_push_text(c->error_code, seen->error_code);
     sql_push_text(c->provider_status, seen->provider_status);
@@ -206,19 +206,19 @@ static void push_outcome(struct result_columns *c, const struct attempt_outcome 
     sql_push_uuid(c->attempt, outcome->attempt.uuid);
     sql_push_uuid(c->payment, outcome->payment.uuid);
     sql_push_int4(c->version, outcome->version);
-    sql_push_int2(c->from, outcome->from);
+    sql_push_int2(c->from, (int)outcome->from);
     push_int2_or_null(c->next, verdict->changes ? (int)verdict->next_state : 0);
-    sql_push_int2(c->certainty, verdict->certainty);
+    sql_push_int2(c->certainty, (int)verdict->certainty);
     sql_push_uuid(c->evidence, outcome->evidence.uuid);
     sql_push_uuid_or_null(c->request, outcome->request.uuid);
     push_observation(c, &outcome->observation);
     sql_push_int2(c->strength, verdict->strength);
     push_int2_or_null(c->proves, verdict->proves);
-    sql_push_int2(c->closure, outcome->closure);
+    sql_push_int2(c->closure, (int)outcome->closure);
     sql_push_text(c->event, outcome->event);
     sql_push_text(c->why, verdict->reason);
     sql_push_text(c->reason, outcome->reason);
-    sql_push_int2(c->decline, outcome->observation.decline);
+    sql_push_int2(c->decline, (int)outcome->observation.decline);
     sql_push_bool(c->handed_out, outcome->observation.handed_out);
     sql_push_uuid_or_null(c->command, outcome->command.uuid);
     sql_push_text(c->subject, subject_settle(outcome->payment, subject));
@@ -390,7 +390,7 @@ static void push_case_event(struct arena *arena, struct sql_array *subjects,
     };
     struct event_headers made;
     event_headers_make(&event, arena, &made);
-    sql_push_text(subjects, subject_event(merchant, event_type_name(type), subject));
+    sql_push_text(subjects, subject_event(merchant, event_type_name((int)type), subject));
     sql_push_bytea(bodies, value_write_json(&body, arena));
     sql_push_text(headers, event_headers_encode(&made, arena));
 }
@@ -414,7 +414,7 @@ void case_open_call(struct sql_call *call, struct arena *arena, const struct cas
     for (size_t i = 0; i < count; i++) {
         const struct case_opening *opening = &cases[i];
         sql_push_uuid(ids, opening->id.uuid);
-        sql_push_int2(kinds, opening->kind);
+        sql_push_int2(kinds, (int)opening->kind);
         sql_push_uuid(payments, opening->payment.uuid);
         sql_push_uuid(attempts, opening->attempt.uuid);
         sql_push_text(accounts, opening->account);
@@ -428,7 +428,7 @@ void case_open_call(struct sql_call *call, struct arena *arena, const struct cas
         sql_push_uuid(events, opening->event.uuid);
         push_case_event(arena, subjects, bodies, headers, EVENT_CASE_OPENED, opening->merchant,
                         opening->event, opening->payment, opening->attempt,
-                        case_kind_name(opening->kind), opening->reason, now_us);
+                        case_kind_name((int)opening->kind), opening->reason, now_us);
     }
 }
 

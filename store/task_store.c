@@ -117,9 +117,9 @@ void task_claim_call(struct sql_call *call, struct arena *arena, const struct ta
     for (size_t i = 0; i < count; i++) {
         sql_push_uuid(tasks, claims[i].task.uuid);
         sql_push_int4(versions, claims[i].version);
-        sql_push_int2(next, claims[i].next);
+        sql_push_int2(next, (int)claims[i].next);
         sql_push_uuid_or_null(requests, claims[i].request.uuid);
-        sql_push_int2(kinds, claims[i].kind);
+        sql_push_int2(kinds, (int)claims[i].kind);
         sql_push_uuid(payments, claims[i].payment.uuid);
         sql_push_uuid(attempts, claims[i].attempt.uuid);
         sql_push_uuid_or_null(commands, claims[i].command.uuid);
@@ -142,7 +142,7 @@ void task_schedule_call(struct sql_call *call, struct arena *arena,
     for (size_t i = 0; i < count; i++) {
         sql_push_uuid(tasks, schedules[i].task.uuid);
         sql_push_int4(versions, schedules[i].version);
-        sql_push_int2(next, schedules[i].next);
+        sql_push_int2(next, (int)schedules[i].next);
         if (schedules[i].due_ms < 0) {
             sql_push_null(due);
         } else {

@@ -3,8 +3,8 @@
 
 #include "pipeline/buffer.h"
 #include "pipeline/hash.h"
-#include "pipeline/kept_body.h"
 #include "pipeline/mask.h"
+#include "stages/kept_message.h"
 
 /* Events have one form; answers have the form of their request. */
 static const enum content_type EVENT_CONTENT = CONTENT_MSGPACK;
@@ -154,45 +154,19 @@ static void render_rejection(const struct intake_batch *batch, const struct inta
         subject_event(event.merchant, event_type_name((int)event.type), subject), batch->arena);
 }
 
-/* Text that PostgreSQL takes: what is not UTF-8 becomes '?', card numbers are masked. */
-static const char *storable_text(const char *text, struct arena *arena)
-{
-    const size_t length = strlen(text);
-    char *copy = arena_copy(arena, text, length);
-    const bool is_valid = value_text_is_valid((struct span){ (const uint8_t *)copy, length });
-    for (size_t i = 0; i < length; i++) {
-        const unsigned char byte = (unsigned char)copy[i];
-        if (byte < ' ' || byte == 0x7f || (!is_valid && byte > 0x7f)) copy[i] = '?';
-    }
-    (void)mask_card_numbers(copy, length);
-    return copy;
-}
-
-static const char *storable_headers(const struct bus_message *message, struct arena *arena)
-{
-    struct buffer lines = { .arena = arena };
-    for (size_t i = 0; i < message->header_count; i++) {
-        buffer_add_text(&lines, storable_text(message->headers[i].name, arena));
-        buffer_add_text(&lines, ": ");
-        buffer_add_text(&lines, storable_text(message->headers[i].value, arena));
-        buffer_add_byte(&lines, '\n');
-    }
-    return lines.length == 0 ? "" : (const char *)buffer_span(&lines).data;
-}
-
 static void render_letter(const struct intake_batch *batch, const struct intake_item *item,
                           struct intake_letter *out)
 {
     const struct bus_message *message = item->stage_item->message;
     const struct value problem = problem_value(&item->problem, 0, batch->arena);
-    struct kept_body kept;
-    kept_body_make(message->body, item->envelope.content, batch->arena, &kept);
+    struct kept_message kept;
+    kept_message_of_request(message, item->envelope.content, batch->arena, &kept);
     *out = (struct intake_letter){
         .id = intake_render_id(message),
-        .subject = storable_text(message->subject, batch->arena),
+        .subject = kept.subject,
         .sequence = message->stream_sequence,
         .deliveries = message->deliveries,
-        .headers = storable_headers(message, batch->arena),
+        .headers = kept.headers,
         .body = kept.body,
         .method_token = kept.method_token,
         .code = problem_word(item->problem.code),
