@@ -28,6 +28,18 @@ struct finding *finding_create(finding_ended ended, void *owner)
     return finding;
 }
 
+struct fence_share *fence_share_create(struct uuid fence_batch, size_t attempts)
+{
+    struct fence_share *share = memory_allocate(sizeof *share);
+    *share = (struct fence_share){ fence_batch, attempts, attempts };
+    return share;
+}
+
+void fence_share_leave(struct fence_share *share)
+{
+    if (share != NULL && --share->holders == 0) free(share);
+}
+
 static void append(struct findings *findings, struct finding *finding)
 {
     finding->next = NULL;

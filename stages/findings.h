@@ -18,11 +18,15 @@
 struct finding;
 typedef void (*finding_ended)(struct finding *finding);
 
-/* The attempts of one fence commit that have no stored result yet. */
+/* What the findings of one fence commit share. */
 struct fence_share {
     struct uuid fence_batch;
-    size_t open;
+    size_t open;    /* attempts without a stored result */
+    size_t holders; /* findings that point here: one that lost its CAS outlives its stored result */
 };
+struct fence_share *fence_share_create(struct uuid fence_batch, size_t attempts);
+/* One of its findings ended; the last one frees it. NULL is fine. */
+void fence_share_leave(struct fence_share *share);
 
 /* One observation on its way into the store. */
 struct finding {

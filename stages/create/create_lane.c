@@ -167,8 +167,7 @@ static void on_finding_ended(struct finding *finding)
 {
     struct create_lane *self = finding->owner;
     budget_release(&self->budget, false);
-    struct fence_share *share = finding->fence;
-    if (share != NULL && share->open == 0) free(share);
+    fence_share_leave(finding->fence);
 }
 
 static void send(struct create_lane *self, const struct fence_row *row, struct fence_share *share,
@@ -222,11 +221,8 @@ static void take_fenced(struct create_lane *self, struct fence_job *fence, struc
 {
     size_t sending = 0;
     for (size_t i = 0; i < count; i++) sending += rows[i].outcome == FENCE_SENDING;
-    struct fence_share *share = NULL;
-    if (sending > 0) {
-        share = memory_allocate(sizeof *share);
-        *share = (struct fence_share){ fence->fence_batch, sending };
-    }
+    struct fence_share *share =
+        sending > 0 ? fence_share_create(fence->fence_batch, sending) : NULL;
     CRASH_POINT("create.after_fence");
     struct fence_row *ended = arena_allocate(arena, (count + 1) * sizeof *ended);
     struct command_work **ended_commands =

@@ -11,7 +11,7 @@ enum { FENCES_MAX = 16, FENCES_IDLE_US = 1000 * 1000, FENCE_LEASE_MS = 45000 };
 
 static void on_finding_ended(struct finding *finding)
 {
-    if (finding->fence->open == 0) free(finding->fence);
+    fence_share_leave(finding->fence);
 }
 
 static void add_finding(struct recover_lane *self, const struct overdue_fence *row,
@@ -66,8 +66,7 @@ static void on_claimed(struct store_job *job, enum status status, struct store_r
             INVARIANT(done_count < FENCES_MAX);
             done[done_count++] = rows[i].fence_batch;
         } else {
-            struct fence_share *share = memory_allocate(sizeof *share);
-            *share = (struct fence_share){ rows[i].fence_batch, end - i };
+            struct fence_share *share = fence_share_create(rows[i].fence_batch, end - i);
             LOG_WARNING("a worker left attempts in SENDING",
                         LOG_TEXT("account", self->lane.account->id),
                         LOG_NUMBER("attempts", (int64_t)(end - i)));
