@@ -1,8 +1,8 @@
 """ops/lib/books.py: our books against the PSP's, charge by charge.
 
-  books.py wait [--patience SECONDS]
+  books.py wait [--patience SECONDS] [--processes FOLDER]
       until no payment is under way and no task or fence is open; gives up (exit 1) when nothing has
-      moved for that long
+      moved for that long, or when a process of the stack (its pid files) has died
   books.py compare --feed SUMMARY --accepted LIST --verify CODE --faults NAME [--json FILE]
       one table on stdout, one JSON object in FILE; exit 0 only if the books agree, nothing is lost
       or charged twice, everything is final, and `oncepay verify` (its exit code) was content
@@ -54,10 +54,28 @@ def is_quiet(progress):
     return under_way == 0 and progress["tasks_open"] == 0 and progress["fences_open"] == 0
 
 
-def wait(patience):
+def dead_processes(folder):
+    """Names of those whose pid file names a process (pid and birth) that is not there."""
+    dead = []
+    for file in sorted(pathlib.Path(folder).glob("*.pid")) if folder else []:
+        pid, birth = file.read_text().split()
+        try:
+            fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+        except OSError:
+            fields = []
+        if not fields or fields[19] != birth or fields[0] in "ZX":
+            dead.append(file.stem)
+    return dead
+
+
+def wait(patience, processes):
     terminal = sys.stderr.isatty()
     last, moved = None, time.monotonic()
     while True:
+        dead = dead_processes(processes)
+        if dead:
+            sys.stderr.write(f"\nbooks: died on the way: {', '.join(dead)}\n")
+            return 1
         progress = psql("progress.sql")[0]
         if progress != last:
             last, moved = progress, time.monotonic()
@@ -73,7 +91,7 @@ def wait(patience):
         sys.stderr.write("\n")
     if is_quiet(last):
         return 0
-    sys.stderr.write(f"books: nothing has moved for {patience} s: {json.dumps(last)}\n")
+    sys.stderr.write(f"books: not all is final: {json.dumps(last)}\n")
     return 1
 
 
@@ -246,6 +264,7 @@ def main():
     commands = parser.add_subparsers(dest="command", required=True)
     waiting = commands.add_parser("wait")
     waiting.add_argument("--patience", type=int, default=600)
+    waiting.add_argument("--processes")
     comparing = commands.add_parser("compare")
     comparing.add_argument("--feed", required=True)
     comparing.add_argument("--accepted", required=True)
@@ -253,7 +272,9 @@ def main():
     comparing.add_argument("--faults", required=True)
     comparing.add_argument("--json")
     arguments = parser.parse_args()
-    sys.exit(wait(arguments.patience) if arguments.command == "wait" else compare(arguments))
+    if arguments.command == "wait":
+        sys.exit(wait(arguments.patience, arguments.processes))
+    sys.exit(compare(arguments))
 
 
 if __name__ == "__main__":
