@@ -149,6 +149,14 @@ class Stack:
         rows = json.loads(self.run(self.stack, "status", "--json").stdout)
         return next((row["state"] for row in rows if row["name"] == name), "absent")
 
+    def health_url(self, name):
+        """Where a process serves /livez, /readyz and /metrics. name: "create" or "create#2"."""
+        rows = json.loads(self.run(self.stack, "status", "--json").stdout)
+        return "http://127.0.0.1:%d" % next(row["port"] for row in rows if row["name"] == name)
+
+    def redis(self, *command):
+        return self.run("redis-cli", "-u", self.environment["ONCEPAY_REDIS_URL"], *command).stdout.strip()
+
     def wait_dead(self, name, timeout=30):
         wait_for("%s is dead" % name, lambda: self.status(name) not in ("running", "suspended"), timeout, 0.2)
 
