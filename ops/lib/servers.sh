@@ -35,6 +35,7 @@ pg_make_home() {
         home="/tmp/oncepay-$(id -u)-$(printf '%s' "$link" | cksum | cut -d' ' -f1)"
         mkdir -p "$home"
         [ -O "$home" ] || die "$EXIT_INFRASTRUCTURE" "$home belongs to somebody else"
+        rm -rf "${home:?}"/* # of an earlier stack here, whose folder somebody deleted
         ln -sfn "$home" "$link"
     fi
     mkdir -p "$home/data" "$home/socket"
@@ -53,8 +54,6 @@ pg_init() {
         --auth-local=trust --auth-host=scram-sha-256 >>"$(process_log pg)" 2>&1 || return
     pg_as_server tee -a "$home/data/postgresql.conf" >/dev/null <<CONF
 listen_addresses = '127.0.0.1'
-port = $(stack_port pg)
-unix_socket_directories = '$home/socket'
 max_connections = 200
 shared_buffers = 256MB
 max_wal_size = 4GB
@@ -86,7 +85,8 @@ pg_start() {
     local -a prefix
     home=$(pg_home)
     mapfile -t prefix < <(pg_prefix)
-    process_launch pg "${prefix[@]}" "$PG_BIN/postgres" -D "$home/data"
+    process_launch pg "${prefix[@]}" "$PG_BIN/postgres" -D "$home/data" \
+        -p "$(stack_port pg)" -k "$home/socket"
     wait_until 60 "PostgreSQL accepts connections" pg_ready_or_gone && pg_ready || return
     pg_sql -c 'SELECT 1' >/dev/null 2>&1 || pg_make_database
 }
