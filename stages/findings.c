@@ -124,6 +124,25 @@ static void add_schedule(struct store_job *job, const struct finding_batch *batc
     if (count > 0) task_schedule_call(store_job_call(job), &job->arena, schedules, count);
 }
 
+/* A hint from outside while a delay runs: the look-up that it asks for is due now. */
+static void add_wakes(struct store_job *job, const struct finding_batch *batch)
+{
+    struct sql_array *attempts = NULL;
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct finding *finding = batch->items[i];
+        if (!finding->verdict.wants_retrieve || finding->has_lease ||
+            uuid_is_nil(finding->attempt.task.uuid)) {
+            continue;
+        }
+        if (attempts == NULL) {
+            struct sql_call *call = store_job_call(job);
+            sql_call_begin(call, STMT_TASK_WAKE, &job->arena);
+            attempts = sql_bind_array(call, SQL_UUID);
+        }
+        sql_push_uuid(attempts, finding->attempt.attempt.uuid);
+    }
+}
+
 /* A confirming look at a final attempt is done whatever it said. */
 static void add_confirmed(struct store_job *job, const struct finding_batch *batch)
 {
@@ -371,6 +390,7 @@ static void write_batch(struct findings *findings, struct finding **items, size_
     attempt_result_call(store_job_call(job), &job->arena, batch->outcomes, count,
                         findings->stage->actor, findings->account->id);
     add_schedule(job, batch, next);
+    add_wakes(job, batch);
     add_confirmed(job, batch);
     add_cases(job, batch, next);
     add_fences(job, batch);

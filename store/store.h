@@ -36,7 +36,7 @@ struct store_error {
     char message[200];
 };
 
-enum { STORE_CALLS_MAX = 8 };
+enum { STORE_CALLS_MAX = 10 };
 
 /* Rows of one call. Zeroed is valid and empty; release with store_result_clear. */
 struct store_result {
