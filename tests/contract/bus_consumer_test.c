@@ -457,7 +457,6 @@ static void an_end_without_a_server_comes_soon(void **state)
         struct bus_consumer *consumer = bus_fixture_consumer(fixture, "a");
         struct bus_consumer *other = bus_fixture_consumer(fixture, "b");
         struct bus_message message;
-        assert_int_equal(bus_fixture_take(fixture, consumer, 10, 1, &message, 300), 0);
         bus_fixture_publish(fixture, "work.a.1", is_frozen ? "m" : "n", 5);
         assert_int_equal(bus_fixture_take(fixture, consumer, 10, 1, &message, 5000), 1);
         if (is_frozen) {
@@ -472,7 +471,8 @@ static void an_end_without_a_server_comes_soon(void **state)
         bus_nak(&message, 100);
         bus_consumer_close(consumer);
         bus_close(fixture->bus); /* closes the other one, too */
-        assert_in_range(bus_fixture_now_ms() - before_ms, 0, is_frozen ? 8000 : 1000);
+        fixture->bus = NULL;
+        assert_in_range(bus_fixture_now_ms() - before_ms, 0, is_frozen ? 8000 : 4000);
         server_fixture_thaw(&fixture->server);
         if (!is_frozen) server_fixture_start(&fixture->server);
         fixture->bus = bus_fixture_connect(fixture);
