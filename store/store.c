@@ -349,7 +349,10 @@ static void note_failure(struct store *store, const PGresult *result)
     store->failure = status_of_error(&store->error);
 }
 
-/* Steps over the result of a prepare or of a call. */
+/*
+ * Steps over the result of a prepare or of a call. What was prepared stays prepared when the
+ * transaction fails after it; what the failed pipeline skipped is not there.
+ */
 static void take_result(struct store *store, PGresult *result)
 {
     const ExecStatusType status = PQresultStatus(result);
@@ -367,20 +370,11 @@ static void take_result(struct store *store, PGresult *result)
     if (store->at < store->sent_count) store->prepare_is_next = store->sent_prepare[store->at];
 }
 
-/* A failed pipeline may have skipped later prepares: they are not there. */
-static void forget_skipped_prepares(struct store *store)
-{
-    for (size_t i = 0; i < store->sent_count; i++) {
-        if (store->sent_prepare[i]) store->is_prepared[store->sent[i]] = false;
-    }
-}
-
 static bool end_transaction(struct store *store, struct store_result *out_results,
                             enum status *out_status)
 {
     *out_status = store->is_failed ? store->failure : STATUS_OK;
     if (store->is_failed) {
-        forget_skipped_prepares(store);
         forget_transaction(store);
     } else {
         for (size_t i = 0; i < store->sent_count; i++) {
