@@ -8,7 +8,8 @@ WITH d AS MATERIALIZED (
       FROM unnest($1::uuid[], $2::int4[], $3::text[], $4::uuid[], $5::timestamptz[])
                AS d(payment_id, pointer_version, hold, timer_id, due_at)
       JOIN LATERAL (SELECT f.merchant, f.target_kind, f.target_id FROM oncepay.payment f
-                     WHERE f.id = d.payment_id LIMIT 1) p ON true),
+                     WHERE f.id = d.payment_id LIMIT 1) p ON true
+     ORDER BY p.merchant, p.target_kind, p.target_id), -- as intake locks them
 held AS (
     UPDATE oncepay.active_payment t
        SET hold = d.hold, version = t.version + 1, updated_at = now()
