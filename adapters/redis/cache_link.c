@@ -79,11 +79,13 @@ enum status cache_link_init(struct cache_link *link, const char *url)
     if (strncmp(url, "redis://", 8) != 0) return STATUS_STOP;
     const char *rest = parse_credentials(link, url + 8);
     if (rest == NULL) return STATUS_STOP;
-    const bool is_bracketed = rest[0] == '[';
-    const size_t host_length = is_bracketed ? strcspn(rest + 1, "]") : strcspn(rest, ":/");
-    link->host = decode(rest + is_bracketed, host_length);
-    rest += host_length + (is_bracketed ? 2 : 0);
-    if (host_length == 0) return STATUS_STOP;
+    const bool is_bracketed = rest[0] == '['; /* an IPv6 address */
+    if (is_bracketed) rest++;
+    const size_t host_length = strcspn(rest, is_bracketed ? "]" : ":/");
+    if (host_length == 0 || (is_bracketed && rest[host_length] == '\0')) return STATUS_STOP;
+    link->host = decode(rest, host_length);
+    rest += host_length + (is_bracketed ? 1 : 0);
+    if (*rest != '\0' && *rest != ':' && *rest != '/') return STATUS_STOP;
     if (*rest == ':') {
         link->port = parse_number(++rest, '/', 65535);
         rest += strcspn(rest, "/");

@@ -406,7 +406,8 @@ static void wrong_options_are_refused(void **state)
     (void)state;
     static const char *const URLS[] = { "http://x",        "redis://",        "redis://:pw@",
                                         "redis://h:0",     "redis://h:99999", "redis://h:1/x",
-                                        "unix://relative", "redis://user@h" };
+                                        "unix://relative", "redis://user@h",  "redis://[::1",
+                                        "redis://[::1]x" };
     for (size_t i = 0; i < COUNT_OF(URLS); i++) {
         const struct cache_options options = { .url = URLS[i],
                                                .hmac_key = span_of_text(HMAC_KEY),
