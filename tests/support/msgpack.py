@@ -1,5 +1,4 @@
-"""Reads one MessagePack document: what our events and binary answers are made of. Reading only, and
-of nothing that we do not write (no extension types).
+"""MessagePack as our messages use it (no extension types): reads one document, writes one.
 """
 import struct
 
@@ -67,3 +66,21 @@ def unpack(data):
     if reader.at != len(reader.data):
         raise ValueError("%d bytes follow the document" % (len(reader.data) - reader.at))
     return value
+
+
+def pack(value):
+    """The document as bytes, with lengths and numbers in their widest forms: rarely what a library writes."""
+    if value is None or isinstance(value, bool):
+        return {None: b"\xc0", False: b"\xc2", True: b"\xc3"}[value]
+    if isinstance(value, int):
+        return struct.pack(">Bq", 0xd3, value) if value < 1 << 63 else struct.pack(">BQ", 0xcf, value)
+    if isinstance(value, float):
+        return struct.pack(">Bd", 0xcb, value)
+    if isinstance(value, str):
+        data = value.encode("utf-8", "surrogateescape")
+        return struct.pack(">BI", 0xdb, len(data)) + data
+    if isinstance(value, bytes):
+        return struct.pack(">BI", 0xc6, len(value)) + value
+    if isinstance(value, dict):
+        return struct.pack(">BI", 0xdf, len(value)) + b"".join(pack(k) + pack(v) for k, v in value.items())
+    return struct.pack(">BI", 0xdd, len(value)) + b"".join(pack(item) for item in value)

@@ -32,6 +32,8 @@ class Producer:
         return self
 
     def __exit__(self, kind, error, trace):
+        if kind is not None:
+            self.finish_s = 0  # the test has failed: nobody is interested in the rest
         self.enough.set()
         self.thread.join()
         if kind is None and self.gave_up:

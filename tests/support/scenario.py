@@ -263,20 +263,23 @@ class Stack:
         subject = "pay.intake.%s.%s" % (body["merchant"] if isinstance(body, dict) else "m-1001", operation)
         self.nats.publish(subject, raw if raw is not None else body, head)
 
-    def pay(self, body=None, key=None, timeout=20, operation="pay", headers=None, raw=None):
-        """Publishes and waits for the reply, repeating as a producer must. Returns (status, answer)."""
-        body = body if body is not None else self.request()
+    def ask(self, body, key=None, timeout=20, operation="pay", headers=None, raw=None):
+        """Publishes and waits for the reply, repeating as a producer must. Returns the reply as it came."""
         inbox = self.nats.inbox()
         sid = self.nats.subscribe(inbox)
         end = time.monotonic() + timeout
         while True:
             self.publish(body, key, operation, inbox, headers, raw)
             try:
-                answer = self.nats.next(sid, min(5, max(0.1, end - time.monotonic())))
-                return int(answer.headers["pay-status"]), json.loads(answer.body)
+                return self.nats.next(sid, min(5, max(0.1, end - time.monotonic())))
             except TimeoutError:
                 if time.monotonic() >= end:
                     raise
+
+    def pay(self, body=None, key=None, timeout=20, operation="pay", headers=None, raw=None):
+        """The same; returns (status, answer)."""
+        answer = self.ask(body if body is not None else self.request(), key, timeout, operation, headers, raw)
+        return int(answer.headers["pay-status"]), json.loads(answer.body)
 
     def payment(self, out_trade_no, merchant="m-1001"):
         rows = self.sql("SELECT id, status, version, reason, captured FROM oncepay.payment "
