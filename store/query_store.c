@@ -4,7 +4,7 @@
 #include "pipeline/subject.h"
 #include "store/intake_store.h"
 
-/* --- reading cells ------------------------------------------------------------------------------- */
+/* --- reading cells ------------------------------------------------------------------------- */
 
 struct row {
     const struct store_result *result;
@@ -63,7 +63,7 @@ static void *list_of(const struct store_result *result, size_t size, struct aren
     return arena_allocate(arena, (*out_count + 1) * size);
 }
 
-/* --- finding it ---------------------------------------------------------------------------------- */
+/* --- finding it ---------------------------------------------------------------------------- */
 
 static struct query_found found_at(const struct row *row)
 {
@@ -105,7 +105,7 @@ enum status query_find_target(struct store *store, const char *merchant, const c
     return is_found ? STATUS_OK : STATUS_NOT_FOUND;
 }
 
-/* --- the rows ------------------------------------------------------------------------------------ */
+/* --- the rows ------------------------------------------------------------------------------ */
 
 static void read_payment(const struct store_result *result, struct arena *arena,
                          struct query_picture *out)
@@ -393,7 +393,7 @@ static void read_commands(const struct store_result *result, struct arena *arena
     }
 }
 
-/* --- the picture --------------------------------------------------------------------------------- */
+/* --- the picture --------------------------------------------------------------------------- */
 
 struct part {
     enum statement statement;
@@ -510,6 +510,20 @@ enum status query_picture_read(struct store *store, struct payment_id payment, s
     picture.payment.view = views[0];
     *out_picture = picture;
     return STATUS_OK;
+}
+
+enum status query_policy_text(struct store *store, const char *version, struct arena *arena,
+                              const char **out_text)
+{
+    struct sql_call call;
+    struct store_result result = { 0 };
+    sql_call_begin(&call, STMT_POLICY_READ, arena);
+    sql_bind_text(&call, version);
+    TRY(store_run(store, &call, &result));
+    const bool is_found = result_rows(&result) == 1;
+    if (is_found) *out_text = text_at(&(struct row){ &result, 0, arena }, 0);
+    store_result_clear(&result);
+    return is_found ? STATUS_OK : STATUS_NOT_FOUND;
 }
 
 const struct query_attempt *query_attempt_find(const struct query_picture *picture,

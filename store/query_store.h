@@ -12,7 +12,7 @@
 #include "store/relay_store.h"
 #include "store/store.h"
 
-/* --- finding it ---------------------------------------------------------------------------------- */
+/* --- finding it ---------------------------------------------------------------------------- */
 
 struct query_found {
     struct payment_id payment;
@@ -27,7 +27,7 @@ enum status query_find_target(struct store *store, const char *merchant, const c
                               const char *id, struct arena *arena,
                               struct query_found *out_found) MUST_CHECK;
 
-/* --- what is known of it ------------------------------------------------------------------------- */
+/* --- what is known of it ------------------------------------------------------------------- */
 
 /* Times are microseconds, 0 where there is none; ids are nil, texts NULL likewise. */
 
@@ -250,6 +250,10 @@ struct query_picture {
 /* Blocks; everything lives in the arena. STATUS_NOT_FOUND: no such payment. */
 enum status query_picture_read(struct store *store, struct payment_id payment, struct arena *arena,
                                struct query_picture *out_picture) MUST_CHECK;
+
+/* The text of a recovery policy that a task pinned. STATUS_NOT_FOUND: it is not stored. */
+enum status query_policy_text(struct store *store, const char *version, struct arena *arena,
+                              const char **out_text) MUST_CHECK;
 
 /* NULL if there is none. */
 const struct query_attempt *query_attempt_find(const struct query_picture *picture,

@@ -3,7 +3,7 @@
 
 #include "store/migrate.h"
 
-int cli_migrate(struct cli *cli)
+static int run(struct cli *cli)
 {
     if (cli->argc != 1) return CLI_USAGE;
     const struct config *config = cli_config(cli);
@@ -28,3 +28,15 @@ int cli_migrate(struct cli *cli)
     }
     return CLI_OK;
 }
+
+const struct cli_command CLI_COMMAND_MIGRATE = {
+    .name = "migrate",
+    .run = run,
+    .usage = "migrate",
+    .summary = "bring the database to this version's schema",
+    .help = "Applies the numbered migrations that are missing, under an advisory lock, writes the "
+            "table\n"
+            "of transitions, and makes partitions a week ahead. Done again it changes nothing.\n"
+            "\n"
+            "--json: applied, known, partitions_made, synchronous_standby\n",
+};

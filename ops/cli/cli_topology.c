@@ -29,7 +29,7 @@ static int write_accounts(struct cli *cli, const struct config *config)
     if (store == NULL) return CLI_INFRASTRUCTURE;
     const enum status status = accounts_write(store, merchants, config->merchant_count, accounts,
                                               config->account_count, &cli->arena);
-    return status == STATUS_OK ? CLI_OK : cli_fail_store(cli, status);
+    return status == STATUS_OK ? CLI_OK : cli_fail_store(cli, store, status);
 }
 
 static struct value change_value(const struct bus_change *change, struct arena *arena)
@@ -68,7 +68,7 @@ static void print_report(struct cli *cli, const struct bus_report *report)
     }
 }
 
-int cli_topology(struct cli *cli)
+static int run(struct cli *cli)
 {
     const char *verb = cli->argc == 2 ? cli->argv[1] : "";
     const bool is_apply = strcmp(verb, "apply") == 0;
@@ -79,8 +79,9 @@ int cli_topology(struct cli *cli)
         const int exit_code = write_accounts(cli, config);
         if (exit_code != CLI_OK) return exit_code;
     }
-    struct bus *bus = cli_bus(cli);
-    if (bus == NULL) return CLI_INFRASTRUCTURE;
+    int exit_code = CLI_OK;
+    struct bus *bus = cli_bus(cli, &exit_code);
+    if (bus == NULL) return exit_code;
     struct bus_topology topology;
     config_topology(config, &cli->arena, &topology);
     struct bus_report report = { 0 };
@@ -92,3 +93,16 @@ int cli_topology(struct cli *cli)
                     status == STATUS_RETRY ? "JetStream did not answer"
                                            : "something was refused, see above");
 }
+
+const struct cli_command CLI_COMMAND_TOPOLOGY = {
+    .name = "topology",
+    .run = run,
+    .usage = "topology apply\n"
+             "topology plan",
+    .summary = "create and update streams, consumers, merchants and accounts as configured",
+    .help =
+        "plan only says what apply would change. apply also writes merchants and accounts into\n"
+        "their tables; it never deletes anything. Exit 1 if the server refuses a change.\n"
+        "\n"
+        "--json, one line per stream and consumer: stream, consumer, change, differences, text\n",
+};

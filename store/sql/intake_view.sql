@@ -12,7 +12,7 @@ SELECT p.id, p.out_trade_no, p.status, p.certainty, p.amount, p.currency, p.capt
        AND NOT EXISTS (SELECT FROM oncepay.manual_case c WHERE c.payment_id = p.id AND c.status = 10)
        AND NOT EXISTS (SELECT FROM oncepay.payment_timer w WHERE w.payment_id = p.id)
        AND NOT EXISTS (SELECT FROM oncepay.payment_attempt o WHERE o.payment_id = p.id AND o.status < 50),
-       a.hold, t.due_at, p.version
+       a.hold, nullif(t.due_at, 'infinity'), p.version
   FROM unnest($1::uuid[]) AS d(id)
   JOIN oncepay.payment p ON p.id = d.id
   LEFT JOIN LATERAL (
