@@ -72,6 +72,28 @@ def sign(body, at=None, secret="whsec_sim_" + ACCOUNT):
 
 class Case(Scenario):
     """A scenario with words for one payment's surroundings. Tests leave no fault rule behind."""
+    edits = ()  # (text, replacement) in the development configuration
+
+    @classmethod
+    def setUpClass(cls):
+        cls.stack = Stack(cls.__name__, cls.environment, cls.config, cls.delays)
+        cls.edit_config()
+        try:
+            cls.stack.up(cls.stages, cls.faults)
+        except BaseException:
+            cls.stack.down()
+            raise
+
+    @classmethod
+    def edit_config(cls):
+        with open(cls.stack.environment["ONCEPAY_CONFIG"]) as file:
+            text = file.read()
+        for old, new in cls.edits:
+            if text.count(old) != 1:
+                raise AssertionError("the configuration has %d times: %s" % (text.count(old), old))
+            text = text.replace(old, new)
+        with open(cls.stack.environment["ONCEPAY_CONFIG"], "w") as file:
+            file.write(text)
 
     def setUp(self):
         self.stack.faults([])
