@@ -38,16 +38,17 @@ port_taken() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
 random_word() { head -c 18 /dev/urandom | base64 | tr '+/' '-_'; }
 
-# Configures and builds a preset; output only when it fails, or when a person watches.
+# Configures and builds a preset; output only when it fails. One at a time: whoever comes second waits
+# and finds it built.
 build_preset() {
     local preset=$1 log="$ONCEPAY_ROOT/build/$1.log"
-    shift
     mkdir -p "$ONCEPAY_ROOT/build"
     step "build: $preset"
     if ! (
         cd "$ONCEPAY_ROOT"
-        cmake --preset "$preset" && cmake --build --preset "$preset" "$@"
-    ) >"$log" 2>&1; then
+        flock 9
+        { cmake --preset "$preset" && cmake --build --preset "$preset"; } >"$log" 2>&1 9>&-
+    ) 9>"$ONCEPAY_ROOT/build/$preset.lock"; then
         tail -n 60 "$log" >&2
         say "the build failed; all of it is in $log"
         return 1

@@ -43,7 +43,7 @@ process_launch() {
     local label=$1 state birth
     shift
     mkdir -p "$ONCEPAY_STACK_DIR/run" "$ONCEPAY_STACK_DIR/log"
-    setsid "$@" </dev/null >>"$(process_log "$label")" 2>&1 &
+    setsid "$@" </dev/null >>"$(process_log "$label")" 2>&1 8>&- & # 8: the lock of ops/demo
     local pid=$!
     read -r state birth < <(process_stat "$pid") || birth=0
     : "$state"
