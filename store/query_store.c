@@ -4,7 +4,7 @@
 #include "pipeline/subject.h"
 #include "store/intake_store.h"
 
-/* --- reading cells ------------------------------------------------------------------------- */
+/* --- reading cells ---------------------------------------------------------------------------- */
 
 struct row {
     const struct store_result *result;
@@ -63,7 +63,7 @@ static void *list_of(const struct store_result *result, size_t size, struct aren
     return arena_allocate(arena, (*out_count + 1) * size);
 }
 
-/* --- finding it ---------------------------------------------------------------------------- */
+/* --- finding it ------------------------------------------------------------------------------- */
 
 static struct query_found found_at(const struct row *row)
 {
@@ -105,7 +105,7 @@ enum status query_find_target(struct store *store, const char *merchant, const c
     return is_found ? STATUS_OK : STATUS_NOT_FOUND;
 }
 
-/* --- the rows ------------------------------------------------------------------------------ */
+/* --- the rows --------------------------------------------------------------------------------- */
 
 static void read_payment(const struct store_result *result, struct arena *arena,
                          struct query_picture *out)
@@ -393,14 +393,14 @@ static void read_commands(const struct store_result *result, struct arena *arena
     }
 }
 
-/* --- the picture --------------------------------------------------------------------------- */
+/* --- the picture ------------------------------------------------------------------------------ */
 
 struct part {
     enum statement statement;
     void (*read)(const struct store_result *result, struct arena *arena, struct query_picture *out);
 };
 
-/* Each takes the payment as its only parameter. Two pipelines, because one holds STORE_CALLS_MAX. */
+/* Each takes the payment as its only parameter. One pipeline holds STORE_CALLS_MAX: so, two. */
 static const struct part FIRST[] = {
     { STMT_QUERY_ATTEMPTS, read_attempts }, { STMT_QUERY_REQUESTS, read_requests },
     { STMT_QUERY_EVIDENCE, read_evidence }, { STMT_QUERY_TASKS, read_tasks },

@@ -1,6 +1,6 @@
 /*
  * store/query_store.h: one payment as a person wants to see it: everything that the rows say about
- * it, from one snapshot. Read only; nothing here is for stages, whose reads lock and lead to writes.
+ * it, from one snapshot. Read only; nothing here is for stages, whose reads lead to writes.
  * Secrets are not among the columns: no method token, no stored request bytes.
  */
 #ifndef ONCEPAY_STORE_QUERY_STORE_H
@@ -12,7 +12,7 @@
 #include "store/relay_store.h"
 #include "store/store.h"
 
-/* --- finding it ---------------------------------------------------------------------------- */
+/* --- finding it ------------------------------------------------------------------------------- */
 
 struct query_found {
     struct payment_id payment;
@@ -27,7 +27,7 @@ enum status query_find_target(struct store *store, const char *merchant, const c
                               const char *id, struct arena *arena,
                               struct query_found *out_found) MUST_CHECK;
 
-/* --- what is known of it ------------------------------------------------------------------- */
+/* --- what is known of it ---------------------------------------------------------------------- */
 
 /* Times are microseconds, 0 where there is none; ids are nil, texts NULL likewise. */
 

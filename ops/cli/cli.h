@@ -60,7 +60,7 @@ bool cli_print_help(const char *command, FILE *out);
 /* The whole program: returns main's exit code. */
 int cli_run(int argc, char **argv);
 
-/* --- connections -------------------------------------------------------------------------------- */
+/* --- connections ------------------------------------------------------------------------------ */
 
 /* NULL: refused, and said on stderr; leave with CLI_USAGE. */
 const struct config *cli_config(struct cli *cli);
@@ -74,7 +74,7 @@ int cli_fail(const struct cli *cli, int exit_code, const char *format, ...) PRIN
 /* What the last statement on the store came to; returns the exit code. */
 int cli_fail_store(const struct cli *cli, const struct store *store, enum status status);
 
-/* --- arguments ---------------------------------------------------------------------------------- */
+/* --- arguments -------------------------------------------------------------------------------- */
 
 enum cli_option_kind {
     CLI_OPTION_FLAG,   /* target: bool */
@@ -101,7 +101,7 @@ struct cli_option {
 bool cli_read_arguments(struct cli *cli, const struct cli_option *options, size_t option_count,
                         const char **out_words, size_t word_max, size_t *out_word_count) MUST_CHECK;
 
-/* --- documents ---------------------------------------------------------------------------------- */
+/* --- documents -------------------------------------------------------------------------------- */
 
 struct value cli_list_make(struct arena *arena, size_t capacity);
 void cli_list_add(struct value *list, struct value value);
@@ -111,7 +111,7 @@ struct value cli_value_json(struct arena *arena, const char *json); /* NULL give
 /* One document on a line of stdout. */
 void cli_print_json(struct cli *cli, const struct value *value);
 
-/* --- finding a payment --------------------------------------------------------------------------- */
+/* --- finding a payment ------------------------------------------------------------------------ */
 
 /* By out_trade_no (of merchant, if given). False: said on stderr; leave with *out_exit_code. */
 bool cli_find_number(struct cli *cli, const char *out_trade_no, const char *merchant,

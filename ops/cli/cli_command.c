@@ -1,4 +1,4 @@
-/* ops/cli/cli_command.c: see cli.h: the table of commands, help, and the way through the program. */
+/* ops/cli/cli_command.c: see cli.h: the table of commands, help, the way through it. */
 #include "ops/cli/cli.h"
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* ops/cli/cli_dead_letter.c: `oncepay dead-letter`: messages that could not be handled, and again. */
+/* ops/cli/cli_dead_letter.c: `oncepay dead-letter`: what could not be handled, and again. */
 #include "ops/cli/cli_publish.h"
 #include "ops/cli/cli_text.h"
 
@@ -180,8 +180,8 @@ static const char *who(struct arena *arena)
 }
 
 /*
- * The message's own headers, but for NATS's, and the moment it was first stored, so that its time to
- * start is not counted anew (protocol C8).
+ * The message's own headers, but for NATS's, and the moment it was first stored, so that its time
+ * to start is not counted anew (protocol C8).
  */
 static struct bus_header *make_headers(const struct dead_letter *letter, struct arena *arena,
                                        size_t *out_count)
@@ -221,7 +221,7 @@ static int replay(struct cli *cli, const char *text)
         .body = body,
         .headers = headers,
         .header_count = header_count,
-        /* A replay that was published and could not be noted is the same one when it is repeated. */
+        /* A replay that was published but could not be noted is stored once when repeated. */
         .message_id = arena_format(&cli->arena, "%s.replay.%d", cli_id(&cli->arena, letter->id),
                                    row.replays + 1),
     };

@@ -1,4 +1,4 @@
-/* ops/cli/cli_explain.c: `oncepay explain`: the five questions (explain.h) about a payment's picture. */
+/* ops/cli/cli_explain.c: `oncepay explain`: the five questions of explain.h. */
 #include "ops/cli/cli_picture.h"
 #include "ops/cli/cli_text.h"
 #include "ops/cli/explain.h"

@@ -22,7 +22,7 @@ void cli_finals_close(struct cli_finals *finals);
 /* Takes what has arrived. */
 void cli_finals_take(struct cli_finals *finals);
 
-/* The same without a subscription: an event's subject and payment ("" when it names none). For tests. */
+/* One event, by its subject and payment ("" when it names none). */
 void cli_finals_count(struct cli_finals *finals, const char *subject, const char *payment);
 
 #endif

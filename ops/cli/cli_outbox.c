@@ -1,6 +1,6 @@
 /*
- * ops/cli/cli_outbox.c: `oncepay outbox republish`: events that are in the outbox, once more into the
- * stream. Each has its first id in ce-id, by which consumers know it, and a new message id, so that
+ * ops/cli/cli_outbox.c: `oncepay outbox republish`: events of the outbox, into the stream again.
+ * Each has its first id in ce-id, by which consumers know it, and a new message id, so that
  * the stream's duplicate window does not swallow it. Commands need no such thing: the relay writes
  * those that moved nothing again by itself.
  */

@@ -44,7 +44,7 @@ struct reply {
     struct value body;
 };
 
-/* The request --------------------------------------------------------------------------------- */
+/* The request ---------------------------------------------------------------------------------- */
 
 /* An amount that is no integer goes out as it was written, to be refused by who knows the rule. */
 static struct value amount_value(const char *text)
@@ -118,7 +118,7 @@ static bool make_body(struct cli *cli, const struct pay_options *options, struct
     return true;
 }
 
-/* The answer ---------------------------------------------------------------------------------- */
+/* The answer ----------------------------------------------------------------------------------- */
 
 /* False if it makes no sense, or asks to come again. */
 static bool take_reply(struct cli *cli, const struct bus_message *message, struct reply *out)
@@ -182,7 +182,7 @@ static bool ask(struct cli *cli, struct bus *bus, const struct bus_outgoing *mes
     return false;
 }
 
-/* The end ------------------------------------------------------------------------------------- */
+/* The end -------------------------------------------------------------------------------------- */
 
 static bool is_final(enum payment_state status)
 {

@@ -1,6 +1,6 @@
 /*
- * ops/cli/cli_picture.h: a payment's picture as `show`, `timeline` and `explain` get it, and its parts
- * as documents. Names of members are a contract: they are added, never changed.
+ * ops/cli/cli_picture.h: a payment's picture as show, timeline and explain get it, and its parts as
+ * documents. Names of members are a contract: they are added, never changed.
  */
 #ifndef ONCEPAY_OPS_CLI_CLI_PICTURE_H
 #define ONCEPAY_OPS_CLI_CLI_PICTURE_H

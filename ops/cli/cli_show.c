@@ -1,4 +1,4 @@
-/* ops/cli/cli_show.c: `oncepay show`: how a payment stands now, with everything that is open about it. */
+/* ops/cli/cli_show.c: `oncepay show`: how a payment stands, with all that is open about it. */
 #include "ops/cli/cli_picture.h"
 #include "ops/cli/cli_text.h"
 

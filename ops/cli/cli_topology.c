@@ -1,4 +1,4 @@
-/* ops/cli/cli_topology.c: `oncepay topology apply|plan`: streams, consumers, merchants and accounts as configured. */
+/* ops/cli/cli_topology.c: `oncepay topology`: streams, consumers, merchants, accounts. */
 #include "ops/cli/cli.h"
 
 #include "pipeline/value.h"

@@ -15,7 +15,7 @@ static void say_number(struct situation *situation)
                 situation->payment->view.out_trade_no, situation->payment->merchant);
 }
 
-/* The target ------------------------------------------------------------------------------------ */
+/* The target ----------------------------------------------------------------------------------- */
 
 static bool has_pointer(const struct situation *situation)
 {
@@ -87,7 +87,7 @@ static void say_moved_on(struct situation *situation)
                 cli_id(situation->arena, situation->payment->pointer_payment.uuid));
 }
 
-/* The attempts ---------------------------------------------------------------------------------- */
+/* The attempts --------------------------------------------------------------------------------- */
 
 static bool has_no_attempt(const struct situation *situation)
 {
@@ -201,7 +201,7 @@ static void say_start_by(struct situation *situation)
                 cli_when(situation->arena, start_by_us, situation->picture->now_us));
 }
 
-/* The end --------------------------------------------------------------------------------------- */
+/* The end -------------------------------------------------------------------------------------- */
 
 static bool holds_money(const struct situation *situation)
 {

@@ -1,4 +1,4 @@
-/* ops/cli/explain_failed.c: what failed, and when: every observation, end and alarm that was not good. */
+/* ops/cli/explain_failed.c: what failed, and when: what was observed, ended or alarmed badly. */
 #include "ops/cli/explain_internal.h"
 
 /* What an observation says that was no success; NULL: nothing went wrong by it. */

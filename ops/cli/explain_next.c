@@ -3,7 +3,7 @@
 
 #include "pipeline/subject.h"
 
-/* Tasks ------------------------------------------------------------------------------------------ */
+/* Tasks ---------------------------------------------------------------------------------------- */
 
 /* The task as recover will see it when it is due. */
 static struct recovery_view view_of(const struct situation *situation,
@@ -130,7 +130,7 @@ static void say_tasks(struct situation *situation)
     }
 }
 
-/* Attempts without a task ------------------------------------------------------------------------ */
+/* Attempts without a task ---------------------------------------------------------------------- */
 
 static bool waits_for_create(const struct situation *situation)
 {
@@ -208,7 +208,7 @@ static const struct sentence OF_ATTEMPT[] = {
     { may_be_told, say_webhook_to_come }, { waits_for_settle, say_settle },
 };
 
-/* The payment ------------------------------------------------------------------------------------ */
+/* The payment ---------------------------------------------------------------------------------- */
 
 static bool waits_for_route(const struct situation *situation)
 {

@@ -105,7 +105,7 @@ static const struct sentence OF_ATTEMPT[] = {
     { is_ended, say_end },
 };
 
-/* The payment ------------------------------------------------------------------------------------ */
+/* The payment ---------------------------------------------------------------------------------- */
 
 static bool has_end(const struct situation *situation)
 {
