@@ -28,7 +28,7 @@ struct settle {
 /* What was committed and wants to be told. */
 struct settle_news {
     bool has_events;
-    /* Of attempts that a stray fact ended, in the arena; each goes to its payment's subject_settle. */
+    /* Of attempts that a stray fact ended, in the arena; for their payments' subject_settle. */
     struct command *commands;
     size_t command_count;
 };
