@@ -143,6 +143,21 @@ static bool open_health(struct stage *stage, const struct options *options)
     return stage->health != NULL;
 }
 
+/* Without a synchronous standby a lost disk loses commits (protocol H10): fine for development. */
+static void warn_without_standby(struct stage *stage)
+{
+    struct arena arena = { 0 };
+    struct sql_call call;
+    struct store_result result = { 0 };
+    sql_call_begin(&call, STMT_STANDBY_NAMES, &arena);
+    if (store_run(stage->store, &call, &result) == STATUS_OK) {
+        const char *names = result_text(&result, 0, 0);
+        if (names == NULL || names[0] == '\0') LOG_WARNING("no synchronous standby");
+    } /* PostgreSQL away: the loop says so */
+    store_result_clear(&result);
+    arena_finish(&arena);
+}
+
 static bool open_connections(struct stage *stage, int *out_exit_code)
 {
     const char *error = NULL;
@@ -174,6 +189,7 @@ static bool open_connections(struct stage *stage, int *out_exit_code)
         return false;
     }
     stage->store = stage_store_create(stage, "");
+    warn_without_standby(stage);
     return true;
 }
 

@@ -386,12 +386,12 @@ static void push_case_event(struct arena *arena, struct sql_array *subjects,
         .merchant = merchant,
         .subject = payment_text,
         .time_us = now_us,
-        .content = CONTENT_JSON,
+        .content = CONTENT_MSGPACK,
     };
     struct event_headers made;
     event_headers_make(&event, arena, &made);
     sql_push_text(subjects, subject_event(merchant, event_type_name((int)type), subject));
-    sql_push_bytea(bodies, value_write_json(&body, arena));
+    sql_push_bytea(bodies, value_write_msgpack(&body, arena));
     sql_push_text(headers, event_headers_encode(&made, arena));
 }
 
