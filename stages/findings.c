@@ -83,7 +83,9 @@ void findings_finish(struct findings *findings)
 
 static void judge_finding(const struct findings *findings, struct finding *finding)
 {
-    const struct judge_attempt attempt = attempt_row_judge(&finding->attempt);
+    struct judge_attempt attempt = attempt_row_judge(&finding->attempt);
+    /* Where failures are not kept, an answer leaves the key free for a create that still travels (C6). */
+    if (!findings->psp->capability.keeps_failures_under_key) attempt.key_consumed = false;
     finding->verdict =
         judge(OPERATION_CREATE, &finding->observation, &findings->psp->capability, &attempt);
     /* Judged again it may prove something else: that is a row of its own, the first one stays. */
