@@ -73,7 +73,7 @@ struct uuid relay_store_id_floor(int64_t real_us)
     return id;
 }
 
-/* --- events ------------------------------------------------------------------------------------- */
+/* --- events -------------------------------------------------------------------------------- */
 
 /* The columns xid, id, payment, version, created_at, subject, headers, body, from this one on. */
 static struct relay_row read_row(const struct store_result *result, size_t row, int column,
@@ -139,8 +139,8 @@ enum status relay_store_events(struct store *store, const struct relay_page_quer
 }
 
 enum status relay_store_events_before(struct store *store, const struct relay_before *before,
-                                      size_t count, int64_t after_xid, const char *snapshot,
-                                      int64_t floor_us, struct arena *arena,
+                                      size_t count, int64_t after_xid, struct uuid after_id,
+                                      const char *snapshot, int64_t floor_us, struct arena *arena,
                                       const struct relay_row **out_rows, size_t *out_count)
 {
     struct sql_call call;
@@ -155,6 +155,7 @@ enum status relay_store_events_before(struct store *store, const struct relay_be
     sql_bind_int8(&call, after_xid);
     sql_bind_text(&call, snapshot);
     sql_bind_uuid(&call, relay_store_id_floor(floor_us));
+    sql_bind_uuid(&call, after_id);
     TRY(store_run(store, &call, &result));
     read_rows(&result, arena, out_rows, out_count);
     store_result_clear(&result);
@@ -175,7 +176,7 @@ enum status relay_store_events_payment(struct store *store, struct payment_id pa
     return STATUS_OK;
 }
 
-/* --- marks -------------------------------------------------------------------------------------- */
+/* --- marks --------------------------------------------------------------------------------- */
 
 static void mark_event_call(struct sql_call *call, struct arena *arena,
                             const struct relay_marks *marks)

@@ -7,7 +7,7 @@
 
 #include "store/store.h"
 
-/* --- the session -------------------------------------------------------------------------------- */
+/* --- the session --------------------------------------------------------------------------- */
 
 struct relay_claim {
     bool is_held;    /* the shard is ours, as long as this session lives */
@@ -34,7 +34,7 @@ enum status relay_store_positions(struct store *store, struct arena *arena,
 /* The lowest id that can have been drawn at a time. */
 struct uuid relay_store_id_floor(int64_t real_us);
 
-/* --- events -------------------------------------------------------------------------------------- */
+/* --- events -------------------------------------------------------------------------------- */
 
 struct relay_row {
     int64_t xid;
@@ -74,10 +74,10 @@ struct relay_before {
     struct payment_id payment;
     int32_t version;
 };
-/* Those whose transactions come after after_xid and are shown by the snapshot. */
+/* Those that come after this event by (xid, id) and are shown by the snapshot. */
 enum status relay_store_events_before(struct store *store, const struct relay_before *before,
-                                      size_t count, int64_t after_xid, const char *snapshot,
-                                      int64_t floor_us, struct arena *arena,
+                                      size_t count, int64_t after_xid, struct uuid after_id,
+                                      const char *snapshot, int64_t floor_us, struct arena *arena,
                                       const struct relay_row **out_rows,
                                       size_t *out_count) MUST_CHECK;
 /* All of one payment, by version. */
@@ -85,7 +85,7 @@ enum status relay_store_events_payment(struct store *store, struct payment_id pa
                                        struct arena *arena, const struct relay_row **out_rows,
                                        size_t *out_count) MUST_CHECK;
 
-/* --- marks --------------------------------------------------------------------------------------- */
+/* --- marks --------------------------------------------------------------------------------- */
 
 /* Members with a NULL name are left as they stand. One transaction. */
 struct relay_marks {

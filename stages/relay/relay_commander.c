@@ -23,10 +23,11 @@ enum {
 /* --- subjects ------------------------------------------------------------------------------------ */
 
 static void add_subject(struct relay_commander *commander, const char *subject, const char *stream,
-                        const char *stage)
+                        const char *durable, const char *stage)
 {
     struct relay_subject *added = &commander->subjects[commander->subject_count++];
     (void)snprintf(added->subject, sizeof added->subject, "%s", subject);
+    (void)snprintf(added->durable, sizeof added->durable, "%s", durable);
     added->stream = stream;
     added->stage = stage;
 }
@@ -47,14 +48,17 @@ void relay_commander_init(struct relay_commander *commander, const struct config
                                           sizeof *commander->subjects);
     for (int shard = 0; shard < SHARD_COUNT; shard++) {
         (void)snprintf(subject, sizeof subject, "pay.route.%d", shard);
-        add_subject(commander, subject, "PAY_ROUTE", "route");
+        add_subject(commander, subject, "PAY_ROUTE", "route", "route");
         (void)snprintf(subject, sizeof subject, "pay.settle.%d", shard);
-        add_subject(commander, subject, "PAY_SETTLE", "settle");
+        add_subject(commander, subject, "PAY_SETTLE", "settle", "settle");
     }
     for (size_t i = 0; i < config->account_count; i++) {
         const char *account = config->accounts[i].id;
-        add_subject(commander, subject_create(account, subject), "PAY_CREATE", "create");
-        add_subject(commander, subject_evidence(account, subject), "PAY_RECOVER", "recover");
+        char durable[SUBJECT_SIZE];
+        (void)snprintf(durable, sizeof durable, "%s_new", account);
+        add_subject(commander, subject_create(account, subject), "PAY_CREATE", durable, "create");
+        add_subject(commander, subject_evidence(account, subject), "PAY_RECOVER", account,
+                    "recover");
     }
 }
 
@@ -120,6 +124,24 @@ static void spend(struct relay_commander *commander, size_t count)
 
 /* --- what is left in the stream -------------------------------------------------------------------- */
 
+/*
+ * The first message on a subject that somebody will still get. A server that was killed may have
+ * kept a message whose ack it has kept too (2.9: measured): nobody gets it again, and it must not
+ * hold back what came after it for ever.
+ */
+static enum status find_left(struct relay_commander *commander, const struct relay_subject *subject,
+                             struct arena *arena, struct bus_stored *out)
+{
+    struct bus_consumer_info consumer;
+    TRY(bus_stream_find(commander->bus, subject->stream, subject->subject, 1, arena, out));
+    const enum status status = bus_consumer_info(commander->bus, subject->stream, subject->durable,
+                                                 arena, &consumer);
+    if (status == STATUS_NOT_FOUND) return STATUS_OK; /* made anew, it begins with the first one */
+    if (status != STATUS_OK || out->sequence > consumer.ack_floor_sequence) return status;
+    return bus_stream_find(commander->bus, subject->stream, subject->subject,
+                           consumer.ack_floor_sequence + 1, arena, out);
+}
+
 /* When the oldest command was written whose message is left; INT64_MAX: none is; 0: not known now. */
 static int64_t oldest_left_us(struct relay_commander *commander,
                               const struct relay_subject *subject, struct arena *arena)
@@ -131,7 +153,7 @@ static int64_t oldest_left_us(struct relay_commander *commander,
     if (status == STATUS_NOT_FOUND) commander->is_stream_missing = true;
     if (status != STATUS_OK) return 0;
     if (info.messages == 0) return INT64_MAX;
-    status = bus_stream_find(commander->bus, subject->stream, subject->subject, 1, arena, &stored);
+    status = find_left(commander, subject, arena, &stored);
     if (status == STATUS_NOT_FOUND) return INT64_MAX;
     if (status != STATUS_OK) return 0;
     struct outbox_id id;

@@ -18,6 +18,7 @@
 struct relay_subject {
     char subject[SUBJECT_SIZE];
     const char *stream;
+    char durable[SUBJECT_SIZE]; /* who takes its messages from the stream */
     const char *stage;
     int64_t mark_us;       /* commands up to here have been looked at */
     int64_t saved_us;      /* the mark that the database has */

@@ -36,6 +36,11 @@ int64_t relay_feed_now_us(const struct relay_feed *feed, int64_t monotonic_us)
     return monotonic_us + feed->clock_offset_us;
 }
 
+bool relay_feed_has_room(const struct relay_feed *feed)
+{
+    return relay_queue_count(feed->options.queue) < feed->options.queue_max;
+}
+
 static int64_t floor_of(int64_t at_us)
 {
     return at_us > ID_AGE_MAX_US ? at_us - ID_AGE_MAX_US : 0;
@@ -60,9 +65,23 @@ static void add_rows(struct relay_feed *feed, enum relay_lane lane, const struct
     }
 }
 
+/* A page that was read, and whether there may be more. */
+struct reading {
+    struct relay_page page;
+    bool is_full;
+};
+
+/* Pages end between transactions, unless one alone is longer than a page. */
+static void drop_part(struct relay_page *page)
+{
+    size_t whole = page->count - 1;
+    while (whole > 0 && page->rows[whole - 1].xid == page->rows[page->count - 1].xid) whole--;
+    if (whole > 0) page->count = whole;
+}
+
 static enum status read_page(struct relay_feed *feed, const struct relay_reader *reader,
                              int32_t limit, int64_t floor_us, struct arena *arena,
-                             struct relay_page *out_page)
+                             struct reading *out)
 {
     const struct relay_page_query query = {
         .base = reader->base,
@@ -73,20 +92,23 @@ static enum status read_page(struct relay_feed *feed, const struct relay_reader 
         .floor_us = floor_us,
         .session = feed->claim.session,
     };
-    TRY(relay_store_events(feed->options.store, &query, arena, out_page));
-    return out_page->is_ours ? STATUS_OK : STATUS_LOST_RACE;
+    TRY(relay_store_events(feed->options.store, &query, arena, &out->page));
+    if (!out->page.is_ours) return STATUS_LOST_RACE;
+    out->is_full = limit > 0 && out->page.count == (size_t)limit;
+    if (out->is_full) drop_part(&out->page);
+    return STATUS_OK;
 }
 
-static int64_t step(struct relay_reader *reader, const struct relay_page *page, int32_t limit)
+static int64_t step(struct relay_reader *reader, const struct reading *reading)
 {
-    const bool is_full = page->count == (size_t)limit;
-    const struct relay_row *last = is_full ? &page->rows[page->count - 1] : NULL;
+    const struct relay_page *page = &reading->page;
+    const struct relay_row *last = reading->is_full ? &page->rows[page->count - 1] : NULL;
     const struct relay_reader_page passed = {
         .snapshot = page->snapshot,
         .xmin = page->xmin,
-        .is_full = is_full,
-        .last_xid = is_full ? last->xid : 0,
-        .last_id = is_full ? last->id.uuid : (struct uuid){ { 0 } },
+        .is_full = reading->is_full,
+        .last_xid = last != NULL ? last->xid : 0,
+        .last_id = last != NULL ? last->id.uuid : (struct uuid){ { 0 } },
     };
     return relay_reader_step(reader, &passed);
 }
@@ -131,25 +153,26 @@ struct rows {
  * cut a payment's events in two where transactions ended in another order than they began; and
  * while the stream is being filled again, it may not have them yet.
  */
-static enum status read_before(struct relay_feed *feed, const struct relay_page *page,
+static enum status read_before(struct relay_feed *feed, const struct reading *reading,
                                struct arena *arena, struct rows *out_cut, struct rows *out_lost)
 {
-    const bool is_full = page->count == (size_t)feed->options.page_limit;
+    const struct relay_page *page = &reading->page;
+    const struct relay_reader *old = &feed->old;
     const struct relay_before *before = NULL;
     *out_cut = (struct rows){ NULL, 0 };
     *out_lost = (struct rows){ NULL, 0 };
-    if (!is_full && !relay_feed_is_republishing(feed)) return STATUS_OK;
+    if (!reading->is_full && !relay_feed_is_republishing(feed)) return STATUS_OK;
     const size_t count = highest_versions(page, arena, &before);
     if (count == 0) return STATUS_OK;
-    if (is_full) {
-        TRY(relay_store_events_before(
-            feed->options.store, before, count, page->rows[page->count - 1].xid, page->snapshot,
-            floor_of(feed->base_at_us), arena, &out_cut->items, &out_cut->count));
+    if (reading->is_full) {
+        const struct relay_row *last = &page->rows[page->count - 1];
+        TRY(relay_store_events_before(feed->options.store, before, count, last->xid, last->id.uuid,
+                                      page->snapshot, floor_of(feed->base_at_us), arena,
+                                      &out_cut->items, &out_cut->count));
     }
-    if (relay_feed_is_republishing(feed) && feed->old.target != NULL) {
-        const int64_t after_xid = feed->old.after_xid > 0 ? feed->old.after_xid - 1 : 0;
-        TRY(relay_store_events_before(feed->options.store, before, count, after_xid,
-                                      feed->old.target, 0, arena, &out_lost->items,
+    if (relay_feed_is_republishing(feed) && old->target != NULL) {
+        TRY(relay_store_events_before(feed->options.store, before, count, old->after_xid,
+                                      old->after_id, old->target, 0, arena, &out_lost->items,
                                       &out_lost->count));
     }
     return STATUS_OK;
@@ -158,27 +181,27 @@ static enum status read_before(struct relay_feed *feed, const struct relay_page 
 static enum status poll_page(struct relay_feed *feed, int64_t monotonic_us, struct arena *arena,
                              bool *out_has_more)
 {
-    const int32_t limit = feed->options.page_limit;
-    struct relay_page page;
+    struct reading reading;
     struct rows cut;
     struct rows lost;
-    TRY(read_page(feed, &feed->fresh, limit, floor_of(feed->base_at_us), arena, &page));
-    TRY(read_before(feed, &page, arena, &cut, &lost));
-    feed->clock_offset_us = page.now_us - monotonic_us;
-    relay_queue_pass(feed->options.queue, RELAY_LANE_NEW, step(&feed->fresh, &page, limit));
+    TRY(read_page(feed, &feed->fresh, feed->options.page_limit, floor_of(feed->base_at_us), arena,
+                  &reading));
+    TRY(read_before(feed, &reading, arena, &cut, &lost));
+    feed->clock_offset_us = reading.page.now_us - monotonic_us;
+    relay_queue_pass(feed->options.queue, RELAY_LANE_NEW, step(&feed->fresh, &reading));
     add_rows(feed, RELAY_LANE_NEW, lost.items, lost.count);
     add_rows(feed, RELAY_LANE_NEW, cut.items, cut.count);
-    add_rows(feed, RELAY_LANE_NEW, page.rows, page.count);
+    add_rows(feed, RELAY_LANE_NEW, reading.page.rows, reading.page.count);
     *out_has_more = relay_reader_is_paging(&feed->fresh);
-    if (!*out_has_more) feed->base_at_us = page.now_us;
+    if (!*out_has_more) feed->base_at_us = reading.page.now_us;
     return STATUS_OK;
 }
 
 enum status relay_feed_poll(struct relay_feed *feed, int64_t monotonic_us, bool *out_has_more)
 {
     struct arena arena = { NULL };
-    *out_has_more = false;
-    if (relay_queue_count(feed->options.queue) >= feed->options.queue_max) return STATUS_OK;
+    *out_has_more = true;
+    if (!relay_feed_has_room(feed)) return STATUS_OK;
     const enum status status = poll_page(feed, monotonic_us, &arena, out_has_more);
     arena_finish(&arena);
     return status;
@@ -202,10 +225,10 @@ static int32_t take_tokens(struct relay_feed *feed, int64_t monotonic_us)
 
 static enum status poll_old_page(struct relay_feed *feed, int32_t limit, struct arena *arena)
 {
-    struct relay_page page;
-    TRY(read_page(feed, &feed->old, limit, 0, arena, &page));
-    relay_queue_pass(feed->options.queue, RELAY_LANE_OLD, step(&feed->old, &page, limit));
-    add_rows(feed, RELAY_LANE_OLD, page.rows, page.count);
+    struct reading reading;
+    TRY(read_page(feed, &feed->old, limit, 0, arena, &reading));
+    relay_queue_pass(feed->options.queue, RELAY_LANE_OLD, step(&feed->old, &reading));
+    add_rows(feed, RELAY_LANE_OLD, reading.page.rows, reading.page.count);
     feed->is_old_read = !relay_reader_is_paging(&feed->old);
     return STATUS_OK;
 }
@@ -332,26 +355,26 @@ static const struct relay_position *find(const struct relay_position *positions,
 static enum status start_restored(struct relay_feed *feed, const struct relay_position *event,
                                   int64_t monotonic_us, struct arena *arena)
 {
-    struct relay_page page;
+    struct reading now;
     int64_t from_xid = 0;
     relay_reader_start(&feed->fresh, 1);
-    TRY(read_page(feed, &feed->fresh, 0, feed->claim.now_us, arena, &page));
+    TRY(read_page(feed, &feed->fresh, 0, feed->claim.now_us, arena, &now));
     const enum status found = relay_store_republish_since(
         feed->options.store, event->mark_us - RESTORED_MARGIN_US, &from_xid);
     if (found != STATUS_OK && found != STATUS_NOT_FOUND) return found;
     const struct relay_marks marks = {
         .event_name = feed->event_name,
-        .event_xid = page.xmin,
-        .event_at_us = page.now_us,
+        .event_xid = now.page.xmin,
+        .event_at_us = now.page.now_us,
         .system_identifier = feed->claim.system_identifier,
         .republish_name = feed->republish_name,
         .republish_xid = from_xid,
     };
     bool has_moved = false;
     TRY(relay_store_mark(feed->options.store, &marks, &has_moved));
-    relay_reader_skip(&feed->fresh, page.snapshot);
-    feed->base_at_us = page.now_us;
-    feed->saved_mark = page.xmin;
+    relay_reader_skip(&feed->fresh, now.page.snapshot);
+    feed->base_at_us = now.page.now_us;
+    feed->saved_mark = now.page.xmin;
     /* Numbers of the other database may lie beyond all of this one's. */
     if (from_xid != 0) begin_republishing_before(feed, from_xid, INT64_MAX, monotonic_us);
     LOG_WARNING("the marks are of another database: publishing again by time",

@@ -64,7 +64,7 @@ enum status relay_feed_start(struct relay_feed *feed, const struct relay_claim *
                              int64_t monotonic_us) MUST_CHECK;
 
 /*
- * Reads one page of new events into the queue. *out_has_more: read again at once.
+ * Reads one page of new events into the queue. *out_has_more: read again as soon as there is room.
  * STATUS_LOST_RACE: the session is not ours any more; claim and start again.
  */
 enum status relay_feed_poll(struct relay_feed *feed, int64_t monotonic_us,
@@ -86,6 +86,8 @@ enum status relay_feed_republish(struct relay_feed *feed, int64_t from_xid,
                                  const struct relay_stream_known *stream,
                                  int64_t monotonic_us) MUST_CHECK;
 
+/* Otherwise relay_feed_poll reads nothing. */
+bool relay_feed_has_room(const struct relay_feed *feed);
 bool relay_feed_is_republishing(const struct relay_feed *feed);
 /* The database's clock, as of the last answer. */
 int64_t relay_feed_now_us(const struct relay_feed *feed, int64_t monotonic_us);

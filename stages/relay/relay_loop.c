@@ -147,7 +147,10 @@ static void read_events(struct relay *relay, int64_t now_us)
     if (is_due && now_us >= relay->poll_us - poll_us + POLL_PAUSE_US) {
         relay->is_poked = false;
         relay->poll_us = now_us + poll_us;
-        if (!is_well(relay, relay_feed_poll(&relay->feed, now_us, &relay->has_more))) return;
+        if (!is_well(relay, relay_feed_poll(&relay->feed, now_us, &relay->has_more))) {
+            relay->has_more = false; /* when it is due again */
+            return;
+        }
     }
     if (now_us >= relay->old_us) {
         relay->old_us = now_us + OLD_EVERY_US;
@@ -159,8 +162,9 @@ static void follow_commands(struct relay *relay, int64_t now_us)
 {
     if (now_us >= relay->sweep_us) {
         bool has_more = false;
+        relay->sweep_us = now_us + SWEEP_EVERY_US;
         if (!is_well(relay, relay_commander_sweep(&relay->commander, now_us, &has_more))) return;
-        relay->sweep_us = has_more ? now_us : now_us + SWEEP_EVERY_US;
+        if (has_more) relay->sweep_us = now_us;
     }
     if (now_us >= relay->stuck_us) {
         relay->stuck_us = now_us + STUCK_EVERY_US;
@@ -215,7 +219,8 @@ static int64_t wait_ms(const struct relay *relay)
     }
     int64_t wake_us = earliest(relay->poll_us, relay->sweep_us);
     if (relay_feed_is_republishing(&relay->feed)) wake_us = earliest(wake_us, relay->old_us);
-    if (relay->has_more || relay->is_poked) wake_us = earliest(wake_us, now_us + POLL_PAUSE_US);
+    const bool has_more = relay->has_more && relay_feed_has_room(&relay->feed);
+    if (has_more || relay->is_poked) wake_us = earliest(wake_us, now_us + POLL_PAUSE_US);
     wake_us = earliest(wake_us, relay_publisher_wake_us(&relay->publisher, now_us));
     return wake_us > now_us ? (wake_us - now_us) / CLOCK_MILLISECOND_US + 1 : 0;
 }

@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "pipeline/clock.h"
@@ -45,7 +46,7 @@ struct rig {
     struct gateway_server *server;
     int port;
     pthread_t expirer;
-    volatile bool is_over;
+    atomic_bool is_over;
 };
 
 static void *expire(void *self)

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <libpq-fe.h>
 
 #include "pipeline/clock.h"
 #include "stages/relay/relay_commander.h"
@@ -51,6 +52,11 @@ static void sweep(struct relay_commander *commander)
     }
 }
 
+/* An id as ours are: its time in front. */
+#define TIME_ID                                                                                    \
+    "overlay(gen_random_uuid()::text PLACING left(oncepay.uuid_floor(now())::text, 13) FROM "      \
+    "1)::uuid"
+
 /* The guards are off: what is tested is what the relay makes of the rows. */
 static void arrange(const char *url, const char *sql)
 {
@@ -96,13 +102,12 @@ static const char *attempt_sql(struct arena *arena, int number, int ordinal, int
 static const char *command_sql(struct arena *arena, const char *subject, int entity,
                                const char *entity_id, int version, const char *payment, int age_s)
 {
-    return arena_format(
-        arena,
-        "INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version,"
-        " payment_id, created_at) VALUES (gen_random_uuid(), 1, '%s', %d, '%s', %d, %s,"
-        " now() - interval '%d s');",
-        subject, entity, entity_id, version,
-        payment == NULL ? "NULL" : arena_format(arena, "'%s'", payment), age_s);
+    return arena_format(arena,
+                        "INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version,"
+                        " payment_id, created_at) VALUES (" TIME_ID ", 1, '%s', %d, '%s', %d, %s,"
+                        " now() - interval '%d s');",
+                        subject, entity, entity_id, version,
+                        payment == NULL ? "NULL" : arena_format(arena, "'%s'", payment), age_s);
 }
 
 /* How many new rows there are for an entity. */
@@ -293,7 +298,7 @@ static void a_whole_lost_stream_costs_one_sweep_under_the_cap(void **state)
         " SELECT ('00000000-0000-7000-8000-' || lpad(i::text, 12, '0'))::uuid, 'm', 't' || i,"
         " 'none', 1, 'EUR', 'card', 10, 1, 1, now(), '', '' FROM generate_series(1, 3000) i;"
         "INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id,"
-        " created_at) SELECT gen_random_uuid(), 1, 'pay.route.' || id % 16, 1, p, 0, p, now()"
+        " created_at) SELECT " TIME_ID ", 1, 'pay.route.' || id % 16, 1, p, 0, p, now()"
         " - interval '40 s' + id * interval '1 ms' FROM (SELECT i AS id,"
         " ('00000000-0000-7000-8000-' || lpad(i::text, 12, '0'))::uuid AS p"
         " FROM generate_series(1, 3000) i) x");
@@ -428,6 +433,151 @@ static void fences_that_nobody_took_over_are_stuck_too(void **state)
     store_destroy(store);
 }
 
+/* --- plans ------------------------------------------------------------------------------------------- */
+
+enum { PLANNED = 20000, ASKED = 200 };
+
+struct planned {
+    enum statement statement;
+    const char *types;
+    const char
+        *arguments; /* @p: payments, @a: attempts, @n: as many ones, @s: subjects, @t: times */
+};
+
+static const struct planned PLANS[] = {
+    { STMT_RELAY_UNMOVED_ROUTE, "uuid[], int4[]", "@p, @n" },
+    { STMT_RELAY_UNMOVED_CREATE, "uuid[], int4[]", "@a, @n" },
+    { STMT_RELAY_UNMOVED_SETTLE, "uuid[], int4[], uuid[]", "@a, @n, @p" },
+    { STMT_RELAY_UNMOVED_NO_ROUTE, "uuid[], int4[]", "@p, @n" },
+    { STMT_RELAY_UNMOVED_EVIDENCE, "uuid[]", "@p" },
+    { STMT_RELAY_STUCK_KNOWN, "int2[], uuid[], int4[]", "@n, @p, @n" },
+    { STMT_RELAY_COMMANDS, "text[], timestamptz[], int8, int4, uuid",
+      "@s, @t, 15000, 512, '00000000-0000-0000-0000-000000000000'" },
+    { STMT_RELAY_EVENTS_BEFORE, "uuid[], int4[], int8, text, uuid, uuid",
+      "@p, @n, 3, '900000:900000:', '00000000-0000-0000-0000-000000000000',"
+      " '00000000-0000-0000-0000-000000000000'" },
+};
+
+static char *text_of(PGconn *connection, const char *sql)
+{
+    PGresult *result = PQexec(connection, sql);
+    if (PQresultStatus(result) != PGRES_TUPLES_OK)
+        fail_msg("%s: %s", sql, PQerrorMessage(connection));
+    char *text = memory_copy_text(PQgetvalue(result, 0, 0));
+    PQclear(result);
+    return text;
+}
+
+static void run(PGconn *connection, const char *sql)
+{
+    PGresult *result = PQexec(connection, sql);
+    if (PQresultStatus(result) != PGRES_COMMAND_OK)
+        fail_msg("%s: %s", sql, PQerrorMessage(connection));
+    PQclear(result);
+}
+
+/* The arguments with their arrays as literals. */
+static const char *fill_in(PGconn *connection, const char *arguments, struct arena *arena)
+{
+    static const struct {
+        char letter;
+        const char *sql;
+    } ARRAYS[] = {
+        { 'p', "SELECT array_agg(id)::text FROM (SELECT id FROM oncepay.payment ORDER BY id LIMIT "
+               "%d) x" },
+        { 'a', "SELECT array_agg(id)::text FROM (SELECT id FROM oncepay.payment_attempt ORDER BY "
+               "payment_id"
+               " LIMIT %d) x" },
+        { 'n', "SELECT array_fill(1, ARRAY[(SELECT least(count(*), %d)::int FROM "
+               "oncepay.payment)])::text" },
+        { 's',
+          "SELECT array_agg('pay.route.' || i)::text FROM generate_series(0, 15) i WHERE %d > 0" },
+        { 't', "SELECT array_agg(now() - interval '1 d')::text FROM generate_series(0, 15) i WHERE "
+               "%d > 0" },
+    };
+    const char *text = "";
+    for (const char *c = arguments; *c != '\0'; c++) {
+        if (*c != '@') {
+            text = arena_format(arena, "%s%c", text, *c);
+            continue;
+        }
+        c++;
+        for (size_t i = 0; i < COUNT_OF(ARRAYS); i++) {
+            if (ARRAYS[i].letter != *c) continue;
+            char sql[256];
+            (void)snprintf(sql, sizeof sql, "%.*s%d%s",
+                           (int)(strchr(ARRAYS[i].sql, '%') - ARRAYS[i].sql), ARRAYS[i].sql, ASKED,
+                           strchr(ARRAYS[i].sql, '%') + 2);
+            char *array = text_of(connection, sql);
+            text = arena_format(arena, "%s'%s'", text, array[0] == '\0' ? "{}" : array);
+            free(array);
+        }
+    }
+    return text;
+}
+
+static void look_at_plan(PGconn *connection, size_t number, bool is_full, struct arena *arena)
+{
+    const char *sql =
+        arena_format(arena, "EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) EXECUTE p%zu(%s)",
+                     number, fill_in(connection, PLANS[number].arguments, arena));
+    PGresult *result = PQexec(connection, sql);
+    if (PQresultStatus(result) != PGRES_TUPLES_OK)
+        fail_msg("%s: %s", sql, PQerrorMessage(connection));
+    int64_t buffers = -1;
+    for (int i = 0; i < PQntuples(result); i++) {
+        const char *line = PQgetvalue(result, i, 0);
+        const char *hit = strstr(line, "shared hit=");
+        if (hit != NULL && buffers < 0) buffers = strtoll(hit + 11, NULL, 10);
+        if (is_full && (strstr(line, "Seq Scan") != NULL || strstr(line, "Hash") != NULL)) {
+            fail_msg("%s: %s", statement_texts[PLANS[number].statement].name, line);
+        }
+    }
+    /* A few pages for each look-up, however much there is. */
+    if (is_full && buffers > ASKED * 60) {
+        fail_msg("%s: %" PRId64 " buffers", statement_texts[PLANS[number].statement].name, buffers);
+    }
+    PQclear(result);
+}
+
+/* Traps 1 and 3 of the speed notes: planned while all is empty, used when it is not. */
+static void look_ups_stay_look_ups(void **state)
+{
+    (void)state;
+    struct arena arena = { NULL };
+    const char *url = pg_fixture_database(fixture);
+    PGconn *connection = PQconnectdb(url);
+    run(connection, "SET enable_seqscan = off; SET enable_mergejoin = off; SET jit = off;"
+                    "SET plan_cache_mode = force_generic_plan");
+    for (size_t i = 0; i < COUNT_OF(PLANS); i++) {
+        run(connection, arena_format(&arena, "PREPARE p%zu (%s) AS\n%s", i, PLANS[i].types,
+                                     statement_texts[PLANS[i].statement].text));
+        look_at_plan(connection, i, false, &arena);
+    }
+    arrange(url,
+            arena_format(
+                &arena,
+                "INSERT INTO oncepay.payment (id, merchant, out_trade_no, target_kind, amount,"
+                " currency, method_type, status, version, certainty, start_by, history_hash,"
+                " history_prev) SELECT gen_random_uuid(), 'm', 't' || i, 'none', 1, 'EUR', 'card',"
+                " 20, 1, 1, now(), '', '' FROM generate_series(1, %d) i;"
+                "INSERT INTO oncepay.payment_attempt (id, payment_id, operation, number, ordinal,"
+                " channel_account, method_type, amount, currency, provider_key, request_hash,"
+                " request_bytes, status, certainty, version, history_hash, history_prev)"
+                " SELECT gen_random_uuid(), id, 1, 1, 1, 'main', 'card', 1, 'EUR', id::text,"
+                " sha256(''), '', 10, 1, 1, '', '' FROM oncepay.payment;"
+                "INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status,"
+                " to_status, event, why, actor, prev_hash, hash) SELECT id, 1, id, v, 10, 20, 'e',"
+                " 'w', 'a', '', '' FROM oncepay.payment, generate_series(1, 3) v;"
+                "INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version,"
+                " payment_id, created_at) SELECT id, 1, 'pay.route.' || abs(hashtext(id::text)) %%"
+                " 200, 1, id, 0, id, now() - interval '20 s' FROM oncepay.payment;",
+                PLANNED));
+    for (size_t i = 0; i < COUNT_OF(PLANS); i++) look_at_plan(connection, i, true, &arena);
+    PQfinish(connection);
+    arena_finish(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -439,6 +589,7 @@ int main(void)
         cmocka_unit_test(rows_of_one_moment_are_not_parted),
         cmocka_unit_test(stuck_work_is_emitted_then_told_then_a_case),
         cmocka_unit_test(fences_that_nobody_took_over_are_stuck_too),
+        cmocka_unit_test(look_ups_stay_look_ups),
     };
     return cmocka_run_group_tests(tests, start_all, stop_all);
 }

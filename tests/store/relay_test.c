@@ -92,6 +92,11 @@ static void rig_save(struct rig *rig)
     assert_int_equal(relay_feed_save(&rig->feed, clock_monotonic_us(), true), STATUS_OK);
 }
 
+/* An id as ours are: its time in front. */
+#define TIME_ID                                                                                    \
+    "overlay(gen_random_uuid()::text PLACING left(oncepay.uuid_floor(now())::text, 13) FROM "      \
+    "1)::uuid"
+
 /* --- arranging ---------------------------------------------------------------------------------------- */
 
 /* An event and the history row of its version, as every transition writes them. */
@@ -107,7 +112,7 @@ static const char *event_sql(struct arena *arena, int payment, int version)
         "'');"
         "INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id, "
         "body,"
-        " headers) VALUES (gen_random_uuid(), 2, 'pay.event.m.payment.accepted', 1, '%s', %d, '%s',"
+        " headers) VALUES (" TIME_ID ", 2, 'pay.event.m.payment.accepted', 1, '%s', %d, '%s',"
         " '{}', 'ce-id: x');",
         id, id, version, id, version, id);
 }
@@ -192,7 +197,7 @@ static void a_page_does_not_part_what_belongs_together(void **state)
     (void)state;
     struct arena arena = { NULL };
     struct rig rig;
-    rig_open(&rig, pg_fixture_database(fixture), 2);
+    rig_open(&rig, pg_fixture_database(fixture), 3);
     PGconn *late = begin_numbered(rig.url);
     write_event(rig.url, 2, 1);
     write_event(rig.url, 3, 1);
@@ -205,6 +210,39 @@ static void a_page_does_not_part_what_belongs_together(void **state)
     assert_string_equal(rig_publish(&rig, &arena), "1.1 2.1 1.2 1.3");
     rig_poll(&rig);
     assert_string_equal(rig_publish(&rig, &arena), "3.1 1.1 1.2"); /* copies may repeat */
+    rig_close(&rig);
+    arena_finish(&arena);
+}
+
+/* Transactions are read whole; one that is longer than a page goes in pages of its own. */
+static void a_transaction_longer_than_a_page_keeps_its_order(void **state)
+{
+    (void)state;
+    struct arena arena = { NULL };
+    struct rig rig;
+    rig_open(&rig, pg_fixture_database(fixture), 3);
+    write_event(rig.url, 9, 1);
+    const char *sql = "";
+    for (int version = 1; version <= 8; version++) {
+        sql = arena_format(&arena, "%s%s", sql, event_sql(&arena, 1, version));
+    }
+    pg_fixture_run(rig.url, sql);
+    write_event(rig.url, 8, 1);
+    int32_t highest = 0;
+    bool has_more = true;
+    while (has_more) {
+        assert_int_equal(relay_feed_poll(&rig.feed, clock_monotonic_us(), &has_more), STATUS_OK);
+        struct relay_event *event = NULL;
+        while ((event = relay_queue_next(rig.queue)) != NULL) {
+            const bool is_long = event->payment.uuid.bytes[15] == 1;
+            if (is_long && event->version > highest) {
+                assert_int_equal(event->version, highest + 1); /* first copies in order */
+                highest++;
+            }
+            assert_true(relay_queue_confirm(rig.queue, event));
+        }
+    }
+    assert_int_equal(highest, 8);
     rig_close(&rig);
     arena_finish(&arena);
 }
@@ -362,7 +400,7 @@ static void a_restart_goes_on_republishing(void **state)
     (void)state;
     struct arena arena = { NULL };
     struct rig rig;
-    rig_open(&rig, pg_fixture_database(fixture), 2);
+    rig_open(&rig, pg_fixture_database(fixture), 3);
     for (int payment = 1; payment <= 5; payment++) write_event(rig.url, payment, 1);
     rig_poll(&rig);
     (void)rig_publish(&rig, &arena);
@@ -421,7 +459,7 @@ static void another_database_is_published_again_by_time(void **state)
     pg_fixture_run(rig.url,
                    "UPDATE oncepay.relay_position SET system_identifier = 42;"
                    "INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version,"
-                   " payment_id, body, headers, xid) VALUES (gen_random_uuid(), 2, 'pay.event.m.x',"
+                   " payment_id, body, headers, xid) VALUES (" TIME_ID ", 2, 'pay.event.m.x',"
                    " 1, '00000000-0000-7000-8000-000000000009', 1,"
                    " '00000000-0000-7000-8000-000000000009', '', '', '900000000')");
     rig_start(&rig);
@@ -544,6 +582,7 @@ int main(void)
         cmocka_unit_test(a_transaction_that_ends_late_is_not_skipped),
         cmocka_unit_test(what_is_read_together_goes_by_version_not_by_transaction),
         cmocka_unit_test(a_page_does_not_part_what_belongs_together),
+        cmocka_unit_test(a_transaction_longer_than_a_page_keeps_its_order),
         cmocka_unit_test(a_restart_begins_at_the_first_unconfirmed),
         cmocka_unit_test(a_mark_never_falls),
         cmocka_unit_test(only_one_relay_holds_a_shard),
