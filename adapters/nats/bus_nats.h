@@ -148,7 +148,10 @@ enum status bus_publish_flush(struct bus *bus, int64_t timeout_ms) MUST_CHECK;
  */
 enum status bus_publish_core(struct bus *bus, const struct bus_outgoing *message) MUST_CHECK;
 
-/* Core messages of a subject (wildcards allowed), up to queue_max: then the oldest give way. */
+/*
+ * Core messages of a subject (wildcards allowed), up to queue_max: then the oldest give way. Waits
+ * until the server knows, so that an answer to what is published next is heard.
+ */
 enum status bus_subscription_open(struct bus *bus, const char *subject, size_t queue_max,
                                   struct bus_subscription **out_subscription) MUST_CHECK;
 size_t bus_subscription_take(struct bus_subscription *subscription, size_t max,

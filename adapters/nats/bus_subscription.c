@@ -1,6 +1,8 @@
 /* adapters/nats/bus_subscription.c: core messages into a bounded queue; the oldest give way. */
 #include "adapters/nats/bus_internal.h"
 
+enum { SUBSCRIBE_WAIT_MS = 2000 };
+
 static void on_message(void *owner, natsMsg *message)
 {
     struct bus_subscription *subscription = owner;
@@ -26,7 +28,12 @@ enum status bus_subscription_open(struct bus *bus, const char *subject, size_t q
     subscription->queue_max = queue_max;
     bus_queue_init(&subscription->queue);
     subscription->feed = bus_feed_open(bus, BUS_ROLE_PULL, subject, on_message, subscription);
-    const enum status status = bus_feed_subscribe(subscription->feed);
+    enum status status = bus_feed_subscribe(subscription->feed);
+    /* What is published from here on must be heard, and publishes take the other connection. */
+    if (status == STATUS_OK && natsConnection_FlushTimeout(bus_connection(bus, BUS_ROLE_PULL),
+                                                           SUBSCRIBE_WAIT_MS) != NATS_OK) {
+        status = STATUS_RETRY;
+    }
     if (status == STATUS_OK) {
         *out_subscription = subscription;
     } else {

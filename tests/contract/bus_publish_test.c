@@ -167,16 +167,26 @@ static void no_answer_in_time_is_unknown_and_the_repeat_is_no_second_message(voi
     no_more_results(fixture);
 }
 
+static void publish_numbered(struct bus_fixture *fixture, int from, int to)
+{
+    for (int i = from; i < to; i++) {
+        char id[16];
+        (void)snprintf(id, sizeof id, "id-%d", i);
+        publish(fixture, "work.a.1", "x", id);
+    }
+}
+
 static void a_killed_server_leaves_no_publish_without_an_end(void **state)
 {
     struct bus_fixture *fixture = *state;
     bus_fixture_apply(fixture);
-    for (int i = 0; i < 2000; i++) {
-        char id[16];
-        (void)snprintf(id, sizeof id, "id-%d", i);
-        publish(fixture, "work.a.1", "x", id);
-        if (i == 1000) server_fixture_kill(&fixture->server);
-    }
+    struct bus_stats stats = { 0 };
+    publish_numbered(fixture, 0, 1000);
+    while (stats.published == 0) bus_stats(fixture->bus, &stats);
+    server_fixture_kill(&fixture->server);
+    publish_numbered(fixture, 1000, 1500);
+    while (bus_is_connected(fixture->bus)) server_fixture_sleep_ms(10);
+    publish_numbered(fixture, 1500, 2000);
     assert_int_equal(bus_publish_flush(fixture->bus, 8000), STATUS_OK);
     static struct bus_result results[2001];
     assert_int_equal(bus_publish_results(fixture->bus, 2001, results), 2000);
@@ -191,11 +201,7 @@ static void a_killed_server_leaves_no_publish_without_an_end(void **state)
     server_fixture_start(&fixture->server);
     assert_true(bus_fixture_wait_connected(fixture, 10000));
     assert_true(bus_fixture_wait_stored(fixture, "LOG", 0, 10000)); /* JetStream is up */
-    for (int i = 0; i < 2000; i++) {
-        char id[16];
-        (void)snprintf(id, sizeof id, "id-%d", i);
-        publish(fixture, "work.a.1", "x", id);
-    }
+    publish_numbered(fixture, 0, 2000);
     assert_int_equal(bus_publish_flush(fixture->bus, 10000), STATUS_OK);
     assert_int_equal(bus_publish_results(fixture->bus, 2001, results), 2000);
     for (size_t i = 0; i < 2000; i++) assert_int_equal(results[i].outcome, BUS_STORED);
@@ -244,10 +250,17 @@ static void core_messages_are_queued_and_the_oldest_give_way(void **state)
     const struct bus_outgoing answer = { .subject = subject, .body = span_of_text("answer") };
     assert_int_equal(bus_publish_core(fixture->bus, &answer), STATUS_OK);
     struct bus_message messages[4];
-    while (bus_subscription_take(inbox, 4, messages) == 0) bus_wait(fixture->bus, 100);
+    const int64_t until_ms = bus_fixture_now_ms() + 5000;
+    while (bus_subscription_take(inbox, 4, messages) == 0) {
+        assert_true(bus_fixture_now_ms() < until_ms);
+        bus_wait(fixture->bus, 100);
+    }
     assert_memory_equal(messages[0].body.data, "answer", 6);
     bus_release(&messages[0]);
-    server_fixture_sleep_ms(100);
+    struct bus_stats stats = { 0 };
+    while (stats.core_dropped == 0 && bus_fixture_now_ms() < until_ms) {
+        bus_stats(fixture->bus, &stats);
+    }
     assert_int_equal(bus_subscription_take(pokes, 4, messages), 2);
     assert_memory_equal(messages[0].body.data, "1", 1);
     assert_memory_equal(messages[1].body.data, "2", 1);
@@ -255,8 +268,6 @@ static void core_messages_are_queued_and_the_oldest_give_way(void **state)
     assert_string_equal(bus_message_header(&messages[1], "Content-Type"), "text/plain");
     bus_release(&messages[0]);
     bus_release(&messages[1]);
-    struct bus_stats stats;
-    bus_stats(fixture->bus, &stats);
     assert_int_equal(stats.core_dropped, 1);
     bus_subscription_close(pokes);
     bus_subscription_close(inbox);
