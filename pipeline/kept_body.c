@@ -168,10 +168,14 @@ static void blank_card_integers(const struct bytes *body, const struct value *va
     }
 }
 
-/* One line per token; one that is no line of text cannot be given back and is only blanked. */
+/*
+ * One line per token; one that is no line of text cannot be given back and is only blanked. What
+ * stands in a token's place may be a card number: that is not kept here either.
+ */
 static bool take_token(const struct bytes *body, const struct range *range, struct buffer *lines)
 {
     const struct span text = { body->data + range->start, range->length };
+    (void)mask_card_numbers((char *)body->data + range->start, range->length);
     if (range->length == 0 || memchr(text.data, '\n', text.length) != NULL ||
         !value_text_is_valid(text))
         return false;

@@ -1,5 +1,6 @@
 /* tests/unit/kept_body_test.c: what a kept request gives away, and how it comes back. */
 #include "pipeline/kept_body.h"
+#include "pipeline/mask.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -102,6 +103,21 @@ static void messagepack_numbers_that_are_cards_are_blanked(void **state)
     assert_int_equal(value_find(value_find(&document, "method"), "cvc")->integer, 0);
 }
 
+/* Neither in the body nor beside it. */
+static void a_card_number_in_the_place_of_a_token_is_kept_nowhere(void **state)
+{
+    (void)state;
+    static const char TEXT[] = "{\"token\":\"4242 4242 4242 4242\"}";
+    const struct span binary = message_with("token", value_of_text("4242424242424242"));
+    struct kept_body kept;
+    kept_body_make(span_of_text(TEXT), CONTENT_JSON, &arena, &kept);
+    assert_false(mask_has_card_number(kept.body));
+    assert_string_equal(kept.method_token, "**** **** **** ****\n");
+    kept_body_make(binary, CONTENT_MSGPACK, &arena, &kept);
+    assert_false(mask_has_card_number(kept.body));
+    assert_string_equal(kept.method_token, "****************\n");
+}
+
 /* Every cut of a message: no read past the end, and never a byte of the token. */
 static void a_cut_message_gives_nothing_away(void **state)
 {
@@ -145,6 +161,7 @@ int main(void)
         cmocka_unit_test(json_is_kept_byte_for_byte_but_for_secrets),
         cmocka_unit_test(messagepack_tokens_of_every_length_go_and_come_back),
         cmocka_unit_test(messagepack_numbers_that_are_cards_are_blanked),
+        cmocka_unit_test(a_card_number_in_the_place_of_a_token_is_kept_nowhere),
         cmocka_unit_test(a_cut_message_gives_nothing_away),
         cmocka_unit_test(lines_that_do_not_fit_are_refused),
     };
