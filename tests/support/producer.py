@@ -19,6 +19,7 @@ class Producer:
         self.period_s = 1 / per_second
         self.repeat_s = repeat_s
         self.finish_s = finish_s
+        self.waiting_max = 100  # who gets no answers does not ask for more and more
         self.request = request or stack.request
         self.waiting = {}  # out_trade_no -> (body, when it was last published)
         self.answers = {}  # out_trade_no -> [(status, body)], each answer that came
@@ -57,7 +58,7 @@ class Producer:
                     inbox = nats.inbox()
                     sid = nats.subscribe(inbox)
                 now = time.monotonic()
-                if not self.enough.is_set() and now >= next_at:
+                if not self.enough.is_set() and now >= next_at and len(self.waiting) < self.waiting_max:
                     next_at = max(next_at + self.period_s, now - 1)
                     self._publish(nats, self.request(), inbox)
                 for body, at in list(self.waiting.values()):

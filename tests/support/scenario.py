@@ -81,6 +81,7 @@ class Stack:
         self.environment["ONCEPAY_CONFIG"] = self._write_config(config, delays)
         self.stack = os.path.join(ROOT, "ops/stack")
         self.nats_connection = None
+        self.health_urls = {}
 
     def _write_config(self, more, delays):
         """The development configuration with this appended, beside copies of what it names."""
@@ -151,8 +152,10 @@ class Stack:
 
     def health_url(self, name):
         """Where a process serves /livez, /readyz and /metrics. name: "create" or "create#2"."""
-        rows = json.loads(self.run(self.stack, "status", "--json").stdout)
-        return "http://127.0.0.1:%d" % next(row["port"] for row in rows if row["name"] == name)
+        if name not in self.health_urls:
+            rows = json.loads(self.run(self.stack, "status", "--json").stdout)
+            self.health_urls.update({row["name"]: "http://127.0.0.1:%d" % row["port"] for row in rows})
+        return self.health_urls[name]
 
     def redis(self, *command):
         return self.run("redis-cli", "-u", self.environment["ONCEPAY_REDIS_URL"], *command).stdout.strip()
