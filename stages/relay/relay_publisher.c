@@ -24,6 +24,16 @@ void relay_publisher_init(struct relay_publisher *publisher, struct bus *bus,
     };
 }
 
+/* A server that came back may hold less than it did: that is looked at before anything new goes there. */
+static void notice_reconnect(struct relay_publisher *publisher)
+{
+    struct bus_stats stats;
+    bus_stats(publisher->bus, &stats);
+    if (stats.reconnects == publisher->reconnects) return;
+    publisher->reconnects = stats.reconnects;
+    publisher->is_stream_missing = true;
+}
+
 static bool may_send(const struct relay_publisher *publisher, int64_t monotonic_us)
 {
     return monotonic_us >= publisher->paused_until_us && !publisher->is_stream_missing &&
@@ -55,6 +65,7 @@ static void publish(const struct relay_publisher *publisher, struct relay_event 
 
 void relay_publisher_send(struct relay_publisher *publisher, int64_t monotonic_us)
 {
+    notice_reconnect(publisher);
     if (!may_send(publisher, monotonic_us)) return;
     struct arena arena = { NULL };
     relay_queue_wake(publisher->queue, monotonic_us);

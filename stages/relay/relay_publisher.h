@@ -22,7 +22,9 @@ struct relay_publisher {
     uint64_t confirmed;      /* events confirmed so far */
     int64_t paused_until_us; /* monotonic */
     int64_t backoff_us;
-    bool is_stream_missing;  /* nobody stores our subjects: look what is there, then clear it */
+    /* Nobody stores our subjects, or who does came back: look, then clear it. */
+    bool is_stream_missing;
+    uint64_t reconnects;     /* of the bus, when that was last noticed */
     uint64_t rolled_back_at; /* a new event got this sequence though the stream was longer; 0: no */
     char problem[RELAY_PROBLEM_SIZE]; /* "": all goes well */
 };
