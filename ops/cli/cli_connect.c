@@ -10,9 +10,12 @@ int cli_fail_store(const struct cli *cli, const struct store *store, enum status
 {
     const struct store_error *error = store_last_error(store);
     const bool is_away = status == STATUS_RETRY || status == STATUS_STOP;
-    return cli_fail(cli, is_away ? CLI_INFRASTRUCTURE : CLI_REFUSED, "PostgreSQL: %s%s%s",
-                    error->statement, error->statement[0] == '\0' ? "" : ": ",
-                    error->message[0] == '\0' ? status_name(status) : error->message);
+    const char *message = error->message[0] == '\0' ? status_name(status) : error->message;
+    if (error->statement[0] == '\0') {
+        return cli_fail(cli, is_away ? CLI_INFRASTRUCTURE : CLI_REFUSED, "%s", message);
+    }
+    return cli_fail(cli, is_away ? CLI_INFRASTRUCTURE : CLI_REFUSED, "PostgreSQL: %s: %s",
+                    error->statement, message);
 }
 
 const struct config *cli_config(struct cli *cli)

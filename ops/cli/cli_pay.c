@@ -173,12 +173,12 @@ static bool ask(struct cli *cli, struct bus *bus, const struct bus_outgoing *mes
             }
         }
     }
-    const char *why = bus_outcome_name((int)result.outcome);
-    *out_exit_code =
-        cli_fail(cli, CLI_INFRASTRUCTURE, "no answer in time; the last publish: %s%s", why,
-                 out->status == 0 ? ""
-                                  : arena_format(&cli->arena, ", the last answer: %ld, come again",
-                                                 out->status));
+    const char *why = result.outcome == BUS_STORED
+                          ? "the request is queued, and intake has not answered"
+                          : bus_outcome_name((int)result.outcome);
+    if (out->status != 0)
+        why = arena_format(&cli->arena, "intake says come again (%ld)", out->status);
+    *out_exit_code = cli_fail(cli, CLI_INFRASTRUCTURE, "no answer in time: %s", why);
     return false;
 }
 

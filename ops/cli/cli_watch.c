@@ -221,7 +221,7 @@ static void print_text(const struct watch *watch, const struct look *look, struc
     printf("%s\n", cli_time(arena, look->at_us));
     print_lags(look, arena);
     if (look->store_problem != NULL) {
-        printf("PostgreSQL: %s\n", look->store_problem);
+        printf("%s\n", look->store_problem);
     } else {
         print_recent(look);
         print_unknown(look, arena);
@@ -363,8 +363,9 @@ static int loop(struct watch *watch)
         const int64_t took_us = listen_for(watch, interval_us);
         const enum status status = look_once(watch, finals_before, took_us);
         if (watch->once) {
-            return status == STATUS_OK ? CLI_OK
-                                       : cli_fail(watch->cli, CLI_INFRASTRUCTURE, "see above");
+            return status == STATUS_OK
+                       ? CLI_OK
+                       : cli_fail(watch->cli, CLI_INFRASTRUCTURE, "a server is away, see above");
         }
         if (has_reached(watch) || ferror(stdout) != 0) break;
     }
