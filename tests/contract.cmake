@@ -28,3 +28,7 @@ oncepay_server_test(bus_topology_test oncepay_nats contract/bus_fixture.c)
 target_link_libraries(bus_topology_test PRIVATE oncepay_config)
 oncepay_server_test(bus_tls_test oncepay_nats)
 oncepay_server_test(cache_redis_test oncepay_redis)
+
+# The relay between a PostgreSQL and a NATS that loses what it held.
+oncepay_server_test(relay_nats_test oncepay_relay_core contract/bus_fixture.c)
+target_link_libraries(relay_nats_test PRIVATE oncepay_pg_fixture)
