@@ -459,6 +459,15 @@ static void wait_for_store(struct loop *loop)
     }
 }
 
+/* Idle, nothing else would tell that the connection is gone. */
+static void look_at_store(struct loop *loop)
+{
+    struct store *store = loop->stage->store;
+    if (loop->is_store_away || !store_is_connected(store)) return;
+    store_service(store, clock_monotonic_us());
+    if (!store_is_connected(store)) note_store(loop, STATUS_RETRY);
+}
+
 int stage_run(struct stage *stage, const struct stage_work *work)
 {
     int exit_code = 0;
@@ -479,7 +488,11 @@ int stage_run(struct stage *stage, const struct stage_work *work)
         if (bus_consumer_queued(loop->consumer) == 0) bus_wait(stage->bus, BUS_TICK_MS);
         bus_wakeup_clear(stage->bus);
         take(loop);
-        if (loop->hand_count > 0) handle_taken(loop);
+        if (loop->hand_count > 0) {
+            handle_taken(loop);
+        } else {
+            look_at_store(loop);
+        }
         arena_reset(&loop->arena);
     }
     if (loop->consumer != NULL) {

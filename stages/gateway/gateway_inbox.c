@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <time.h>
 
 #include "pipeline/clock.h"
 #include "pipeline/command.h"
@@ -16,6 +17,8 @@
 #include "pipeline/subject.h"
 
 enum { BATCH_MAX = 256 };
+#define LOOK_EVERY_US (500 * CLOCK_MILLISECOND_US)
+#define LOOK_AGAIN_US (50 * CLOCK_MILLISECOND_US) /* connecting takes a few looks */
 
 struct gateway_inbox {
     struct gateway_inbox_options options;
@@ -201,13 +204,40 @@ static void take_in_hand(struct gateway_inbox *inbox)
     }
 }
 
+/*
+ * With nothing to keep: does PostgreSQL's connection still stand? Who is not ready is sent nothing,
+ * so that nothing else would ever find out that it is back.
+ */
+static void look_at_store(struct gateway_inbox *inbox)
+{
+    struct store *store = inbox->options.store;
+    store_service(store, clock_monotonic_us());
+    const char *problem = store_last_error(store)->message;
+    if (inbox->options.health == NULL || (!store_is_connected(store) && problem[0] == '\0')) return;
+    health_set(inbox->options.health, "postgres", store_is_connected(store) ? NULL : problem);
+}
+
+/* With the lock: until something arrives, or it is time to look at PostgreSQL. */
+static void wait_for_entries(struct gateway_inbox *inbox)
+{
+    const int64_t wait_us =
+        store_is_connected(inbox->options.store) ? LOOK_EVERY_US : LOOK_AGAIN_US;
+    const int64_t until_us = clock_monotonic_us() + wait_us;
+    const struct timespec until = { .tv_sec = until_us / CLOCK_SECOND_US,
+                                    .tv_nsec = until_us % CLOCK_SECOND_US * 1000 };
+    if (pthread_cond_timedwait(&inbox->arrived, &inbox->lock, &until) == 0) return;
+    pthread_mutex_unlock(&inbox->lock);
+    look_at_store(inbox);
+    pthread_mutex_lock(&inbox->lock);
+}
+
 static void *run(void *self)
 {
     struct gateway_inbox *inbox = self;
     pthread_mutex_lock(&inbox->lock);
     while (inbox->first != NULL || !inbox->is_closing) {
         if (inbox->first == NULL) {
-            (void)pthread_cond_wait(&inbox->arrived, &inbox->lock);
+            wait_for_entries(inbox);
             continue;
         }
         take_in_hand(inbox);
@@ -229,8 +259,12 @@ struct gateway_inbox *gateway_inbox_open(const struct gateway_inbox_options *opt
     sigset_t before;
     inbox->options = *options;
     inbox->end = &inbox->first;
+    pthread_condattr_t monotonic;
+    (void)pthread_condattr_init(&monotonic);
+    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     (void)pthread_mutex_init(&inbox->lock, NULL);
-    (void)pthread_cond_init(&inbox->arrived, NULL);
+    (void)pthread_cond_init(&inbox->arrived, &monotonic);
+    (void)pthread_condattr_destroy(&monotonic);
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     const int failed = pthread_create(&inbox->thread, NULL, run, inbox);

@@ -27,6 +27,23 @@ static void report_lag(struct recover *self)
     metrics_set(METRIC_STAGE_LAG, waiting, METRICS_LABELS(self->stage.name));
 }
 
+/* What the age of an open task is compared with: the policy's own limit. */
+static void show_limits(const struct recover *self)
+{
+    const struct config *config = &self->stage.config;
+    for (size_t i = 0; i < config->account_count; i++) {
+        const struct config_account *account = &config->accounts[i];
+        for (size_t k = 0; k < account->methods.count; k++) {
+            const char *method = account->methods.items[k];
+            const struct recovery_rule *rule = recovery_policy_rule(
+                self->policies.items[0], account->psp, account->id, method, OPERATION_CREATE);
+            if (rule == NULL) continue;
+            metrics_set(METRIC_RECOVERY_SLA, rule->unknown_age_max_s * CLOCK_SECOND_US,
+                        METRICS_LABELS(account->id, method));
+        }
+    }
+}
+
 static void on_lifted(struct store_job *job, enum status status, struct store_result *results)
 {
     struct recover *self = job->owner;
@@ -116,7 +133,10 @@ int main(int argc, char **argv)
             recover_lane_open(&self.lanes[opened], &self.stage, &self.stage.config.accounts[opened],
                               &self.policies, &exit_code);
     }
-    if (is_open) exit_code = run(&self);
+    if (is_open) {
+        show_limits(&self);
+        exit_code = run(&self);
+    }
     close_all(&self, opened);
     LOG_INFO("stopped", LOG_NUMBER("exit_code", exit_code));
     return exit_code;
