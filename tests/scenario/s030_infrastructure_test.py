@@ -216,6 +216,18 @@ class PostgreSQL(Infrastructure):
             self.stack.start("pg")
         self.during(happens)
 
+    def test_away_and_back_while_nothing_happens(self):
+        """Nobody pays: all the same they say that it is away, and that it is back."""
+        s = self.stack
+        pids = self.pids()
+        s.kill("pg")
+        try:
+            self.wait_unready(STAGES, "postgres")
+        finally:
+            s.start("pg")
+        self.wait_ready()
+        self.assertEqual(self.pids(), pids)
+
     def test_away_for_ten_seconds(self):
         """Stages live, wait, and say so; then all goes on."""
         s = self.stack
