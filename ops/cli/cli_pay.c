@@ -331,17 +331,19 @@ static int run(struct cli *cli)
     struct bus_subscription *replies = NULL;
     struct span body;
     struct reply reply;
-    char inbox[BUS_INBOX_SIZE];
     char subject[SUBJECT_SIZE];
     int exit_code = CLI_OK;
     if (!read_options(cli, &options) || !make_body(cli, &options, &body)) return CLI_USAGE;
     struct bus *bus = cli_bus(cli, &exit_code);
     if (bus == NULL) return exit_code;
-    if (bus_subscription_open(bus, bus_inbox_new(inbox), QUEUE_MAX, &replies) != STATUS_OK)
+    /* Where a merchant's own user may listen too (protocol E). */
+    const char *reply_to =
+        arena_format(&cli->arena, "reply.%s.%s", options.merchant, cli_id(&cli->arena, uuid_new()));
+    if (bus_subscription_open(bus, reply_to, QUEUE_MAX, &replies) != STATUS_OK)
         return cli_fail(cli, CLI_INFRASTRUCTURE, "NATS refuses the subscription for the answer");
     const struct bus_header headers[] = {
         { "content-type", content_type_name(CONTENT_JSON) },
-        { "pay-reply-to", inbox },
+        { "pay-reply-to", reply_to },
         { "idempotency-key", options.key },
     };
     const struct bus_outgoing message = {

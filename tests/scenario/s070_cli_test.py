@@ -1,10 +1,11 @@
 """The oncepay command on a real stack: what it prints, what it never prints, and its exit codes."""
 import json
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from scenario import Scenario, main  # noqa: E402
+from scenario import ROOT, Scenario, main  # noqa: E402
 
 TOKEN = "pm_card_visa_told_to_nobody"
 
@@ -113,6 +114,38 @@ class Cli(Scenario):
                                 (("pay", "--merchant", "m 1001"), 2), (("outbox", "republish", "--since", "soon"), 2)]:
             self.run_cli(*arguments, code=code)
         self.assertEqual(self.run_cli("help").stdout, self.run_cli("--help").stdout)
+
+
+class Readme(Scenario):
+    """What README says of itself is true as far as a machine can tell."""
+
+    def text(self):
+        with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
+            return file.read()
+
+    def test_its_producer_runs_and_is_answered(self):
+        snippet = re.search(r"```python\n(.*?)```", self.text(), re.S).group(1)
+        done = self.stack.run("python3", "-c", snippet)
+        status, body = done.stdout.splitlines()
+        self.assertEqual(status, "pay-status: 202")
+        payment = json.loads(body)
+        self.assertEqual(payment["status"], "pending")
+        self.stack.wait_payment(payment["out_trade_no"], "CAPTURED")
+
+    def test_its_command_runs(self):
+        command = re.search(r"^oncepay pay (?:.*\\\n)*.*$", self.text(), re.M).group(0)
+        done = self.stack.run("bash", "-c", command)
+        self.assertIn("final:    CAPTURED", done.stdout)
+
+    def test_what_it_points_to_is_there(self):
+        commands = set(re.findall(r"`oncepay ([a-z-]+)`", self.text()))
+        self.assertGreaterEqual(len(commands), 8)
+        for command in commands - {"help"}:
+            self.stack.cli("help", command)
+        paths = [path for path in re.findall(r"`([a-z_.A-Z/]+)`", self.text()) if "/" in path and not path.startswith("/")]
+        self.assertGreaterEqual(len(paths), 20)
+        for path in paths:
+            self.assertTrue(os.path.exists(os.path.join(ROOT, path)), path)
 
 
 class CliWithoutServers(Scenario):
