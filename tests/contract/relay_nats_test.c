@@ -337,7 +337,8 @@ static void a_lost_command_is_emitted_once_while_it_waits(void **state)
         " ('00000000-0000-7000-8000-000000000001', 'm', 't', 'none', 1, 'EUR', 'card', 10, 1, 1,"
         " now(), '', '');"
         "INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id,"
-        " created_at) SELECT '019b76da-a800-7000-8000-000000000001', 1, 'pay.route.5', 1, id, 0, "
+        " created_at) SELECT overlay(id::text PLACING left(oncepay.uuid_floor(now())::text,"
+        " 13) FROM 1)::uuid, 1, 'pay.route.5', 1, id, 0, "
         "id,"
         " now() - interval '2 s' FROM oncepay.payment");
     sweep(&rig);
@@ -373,7 +374,8 @@ static void without_its_stream_nothing_is_emitted(void **state)
         " ('00000000-0000-7000-8000-000000000001', 'm', 't', 'none', 1, 'EUR', 'card', 10, 1, 1,"
         " now(), '', '');"
         "INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id,"
-        " created_at) SELECT '019b76da-a800-7000-8000-000000000001', 1, 'pay.route.5', 1, id, 0, "
+        " created_at) SELECT overlay(id::text PLACING left(oncepay.uuid_floor(now())::text,"
+        " 13) FROM 1)::uuid, 1, 'pay.route.5', 1, id, 0, "
         "id,"
         " now() - interval '2 s' FROM oncepay.payment");
     sweep(&rig);
