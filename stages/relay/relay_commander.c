@@ -134,8 +134,8 @@ static enum status find_left(struct relay_commander *commander, const struct rel
 {
     struct bus_consumer_info consumer;
     TRY(bus_stream_find(commander->bus, subject->stream, subject->subject, 1, arena, out));
-    const enum status status = bus_consumer_info(commander->bus, subject->stream, subject->durable,
-                                                 arena, &consumer);
+    const enum status status =
+        bus_consumer_info(commander->bus, subject->stream, subject->durable, arena, &consumer);
     if (status == STATUS_NOT_FOUND) return STATUS_OK; /* made anew, it begins with the first one */
     if (status != STATUS_OK || out->sequence > consumer.ack_floor_sequence) return status;
     return bus_stream_find(commander->bus, subject->stream, subject->subject,
