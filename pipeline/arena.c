@@ -1,4 +1,6 @@
-/* pipeline/arena.c: see arena.h. Blocks double up to a cap; big requests get a block of their own. */
+/*
+ * pipeline/arena.c: see arena.h. Blocks double up to a cap; big requests get a block of their own.
+ */
 #include "pipeline/arena.h"
 
 #include <stdarg.h>

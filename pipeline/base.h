@@ -23,9 +23,10 @@
  */
 enum status {
     STATUS_OK = 0,
-    STATUS_RETRY,     /* infrastructure: decide the same work again from fresh rows, after a wait */
-    STATUS_LOST_RACE, /* somebody else was first (CAS, named unique key): re-read and decide again */
-    STATUS_BAD_DATA,  /* this row or message can never work: halve the batch, then dead letter */
+    STATUS_RETRY, /* infrastructure: decide the same work again from fresh rows, after a wait */
+    /* somebody else was first (CAS, named unique key): re-read and decide again */
+    STATUS_LOST_RACE,
+    STATUS_BAD_DATA, /* this row or message can never work: halve the batch, then dead letter */
     STATUS_NOT_FOUND,
     STATUS_STOP, /* code and surroundings disagree (schema, topology, config): do not go on */
 };
@@ -33,14 +34,19 @@ enum status {
 /* A short lower-case word for logs. Never NULL. */
 const char *status_name(enum status status);
 
-/* Return from the calling function unless the call is STATUS_OK. The only macro that hides a return. */
+/*
+ * Return from the calling function unless the call is STATUS_OK. The only macro that hides a
+ * return.
+ */
 #define TRY(call)                                                                                  \
     do {                                                                                           \
         const enum status try_status_ = (call);                                                    \
         if (try_status_ != STATUS_OK) return try_status_;                                          \
     } while (0)
 
-/* Prints the text and place to stderr and aborts: a dead stage is a delay, a wrong row is a loss. */
+/*
+ * Prints the text and place to stderr and aborts: a dead stage is a delay, a wrong row is a loss.
+ */
 _Noreturn void invariant_failed(const char *what, const char *file, int line);
 
 /* Checked in every build. For bugs, never for input. */

@@ -1,4 +1,6 @@
-/* pipeline/clock.c: see clock.h. The calendar is our own: timegm and strptime are not POSIX 2008. */
+/*
+ * pipeline/clock.c: see clock.h. The calendar is our own: timegm and strptime are not POSIX 2008.
+ */
 #include "pipeline/clock.h"
 
 #include <time.h>

@@ -103,8 +103,8 @@ enum status form_parse(struct span body, struct arena *arena, const struct form_
     size_t count = 0;
     size_t start = 0;
     while (start < body.length) {
-        const uint8_t *and = memchr(body.data + start, '&', body.length - start);
-        const size_t end = and == NULL ? body.length : (size_t)(and-body.data);
+        const uint8_t *ampersand = memchr(body.data + start, '&', body.length - start);
+        const size_t end = ampersand == NULL ? body.length : (size_t)(ampersand - body.data);
         if (count == FORM_FIELD_MAX) return STATUS_BAD_DATA;
         const struct span pair = { body.data + start, end - start };
         TRY(parse_field(pair, arena, &fields[count]));

@@ -35,7 +35,8 @@ struct uuid uuid_new(void)
     struct uuid uuid;
     INVARIANT(pthread_mutex_lock(&uuid_lock) == 0);
     uint64_t stamp = milliseconds << 12;
-    if (stamp <= last_stamp) stamp = last_stamp + 1; /* a full sequence runs into the next millisecond */
+    /* a full sequence runs into the next millisecond */
+    if (stamp <= last_stamp) stamp = last_stamp + 1;
     last_stamp = stamp;
     random_bytes(uuid.bytes + 8, 8);
     INVARIANT(pthread_mutex_unlock(&uuid_lock) == 0);

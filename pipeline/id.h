@@ -39,7 +39,9 @@ struct inbox_id {
 
 enum { UUID_TEXT_SIZE = 37 };
 
-/* A new UUIDv7: time-ordered, strictly increasing within the process even if the clock goes back. */
+/*
+ * A new UUIDv7: time-ordered, strictly increasing within the process even if the clock goes back.
+ */
 struct uuid uuid_new(void);
 /* Writes the 36 lower-case characters and NUL. Returns text. */
 char *uuid_format(struct uuid uuid, char text[UUID_TEXT_SIZE]);

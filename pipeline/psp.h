@@ -66,7 +66,8 @@ struct http_answer {
     const struct http_header *headers; /* names compared case-insensitively */
     size_t header_count;
     struct span body;
-    const char *error_code; /* transport's own word: "connect_refused", "timeout", "reset" …; NULL if answered */
+    /* transport's own word: "connect_refused", "timeout", "reset" …; NULL if answered */
+    const char *error_code;
 };
 
 /* Secrets and addresses of one channel account; borrowed from the configuration. */
@@ -103,20 +104,20 @@ const char *decline_class_name(int code);
 
 /* What one answer or event says, before anybody judges it. */
 enum observation_kind {
-    OBSERVED_NOTHING = 0,        /* unreadable, or about something we do not track */
-    OBSERVED_UNSENT,             /* transport or local proof: no request byte left */
-    OBSERVED_TRANSPORT_LOST,     /* bytes may have left, no complete answer */
-    OBSERVED_SERVER_ERROR,       /* 5xx or anything that decides nothing */
-    OBSERVED_IN_PROGRESS,        /* the first request under this key is still running (409) */
-    OBSERVED_RATE_LIMITED,       /* 429 */
-    OBSERVED_AUTH_REJECTED,      /* 401, 403 */
-    OBSERVED_REQUEST_REJECTED,   /* validation error before execution */
-    OBSERVED_KEY_MISMATCH,       /* the key is taken by other parameters */
-    OBSERVED_NOT_FOUND,          /* the object looked for does not exist (now) */
-    OBSERVED_OBJECT_CREATED,     /* object exists, nothing executed yet */
-    OBSERVED_PENDING,            /* executing, or waiting for the customer */
+    OBSERVED_NOTHING = 0,      /* unreadable, or about something we do not track */
+    OBSERVED_UNSENT,           /* transport or local proof: no request byte left */
+    OBSERVED_TRANSPORT_LOST,   /* bytes may have left, no complete answer */
+    OBSERVED_SERVER_ERROR,     /* 5xx or anything that decides nothing */
+    OBSERVED_IN_PROGRESS,      /* the first request under this key is still running (409) */
+    OBSERVED_RATE_LIMITED,     /* 429 */
+    OBSERVED_AUTH_REJECTED,    /* 401, 403 */
+    OBSERVED_REQUEST_REJECTED, /* validation error before execution */
+    OBSERVED_KEY_MISMATCH,     /* the key is taken by other parameters */
+    OBSERVED_NOT_FOUND,        /* the object looked for does not exist (now) */
+    OBSERVED_OBJECT_CREATED,   /* object exists, nothing executed yet */
+    OBSERVED_PENDING,          /* executing, or waiting for the customer */
     OBSERVED_SUCCEEDED,
-    OBSERVED_DECLINED,           /* executed, refused */
+    OBSERVED_DECLINED, /* executed, refused */
     OBSERVED_CANCELED,
 };
 const char *observation_kind_name(int code);
@@ -142,22 +143,22 @@ struct observation {
     enum observation_kind kind;
     enum evidence_source source;
     enum request_phase phase;
-    int http_status;              /* 0 when there was none */
-    const char *error_code;       /* the PSP's or the transport's code */
-    const char *provider_status;  /* the PSP's own word: "requires_action" */
-    const char *provider_object;  /* "pi_…" */
-    const char *provider_event;   /* webhook event id */
-    const char *reference;        /* our provider_key as the PSP echoes it */
+    int http_status;             /* 0 when there was none */
+    const char *error_code;      /* the PSP's or the transport's code */
+    const char *provider_status; /* the PSP's own word: "requires_action" */
+    const char *provider_object; /* "pi_…" */
+    const char *provider_event;  /* webhook event id */
+    const char *reference;       /* our provider_key as the PSP echoes it */
     bool has_amount;
-    struct money amount;          /* of a success: what was received */
+    struct money amount; /* of a success: what was received */
     enum decline_class decline;
-    bool replayed;                /* the PSP said that this is a stored first answer */
-    bool handed_out;              /* a next action, client secret, QR … reached the customer */
-    bool object_payable;          /* somebody but us can still drive the object to success */
-    int64_t observed_at_us;       /* the PSP's own time of the fact; 0 when it gives none */
-    int retry_after_s;            /* 0 when absent */
-    const char *excerpt;          /* allow-listed fields of the body as compact JSON; never NULL */
-    uint8_t digest[32];           /* SHA-256 over the original body */
+    bool replayed;          /* the PSP said that this is a stored first answer */
+    bool handed_out;        /* a next action, client secret, QR … reached the customer */
+    bool object_payable;    /* somebody but us can still drive the object to success */
+    int64_t observed_at_us; /* the PSP's own time of the fact; 0 when it gives none */
+    int retry_after_s;      /* 0 when absent */
+    const char *excerpt;    /* allow-listed fields of the body as compact JSON; never NULL */
+    uint8_t digest[32];     /* SHA-256 over the original body */
 };
 
 /*
@@ -166,17 +167,20 @@ struct observation {
 struct psp_capability {
     int version;
     bool has_idempotency_key;
-    bool keeps_failures_under_key; /* a stored answer under the key closes every earlier request of it */
+    /* a stored answer under the key closes every earlier request of it */
+    bool keeps_failures_under_key;
     bool has_retrieve;
     bool has_search;
     bool has_cancel_by_reference;
     int64_t key_retention_s;
-    int64_t key_margin_s;         /* >= 1 h; no replay after retention - margin */
+    int64_t key_margin_s; /* >= 1 h; no replay after retention - margin */
     int64_t late_arrival_window_s;
-    int64_t lookup_lag_s;         /* not found before this is no evidence */
+    int64_t lookup_lag_s;                 /* not found before this is no evidence */
     bool lookup_by_reference_is_complete; /* past lookup_lag_s an empty search means: not there */
     int key_length_max;
-    /* Answers that prove that nothing was executed, given that no earlier request may have arrived. */
+    /*
+     * Answers that prove that nothing was executed, given that no earlier request may have arrived.
+     */
     bool rate_limit_is_before_execution;
     bool rejection_is_before_execution;
     bool auth_rejection_is_before_execution;
@@ -191,18 +195,19 @@ struct psp_ops {
     struct psp_capability capability;
 
     /* Amount, currency, method as this PSP can express them. */
-    enum status (*build_create)(const struct psp_create *in, struct arena *arena, struct psp_request *out,
-                                const char **out_error);
+    enum status (*build_create)(const struct psp_create *in, struct arena *arena,
+                                struct psp_request *out, const char **out_error);
     /* provider_object: the PSP's id of what create made. */
-    enum status (*build_retrieve)(const char *provider_object, struct arena *arena, struct psp_request *out);
+    enum status (*build_retrieve)(const char *provider_object, struct arena *arena,
+                                  struct psp_request *out);
 
     /* Adds base URL, credentials and, when key is not NULL, the idempotency header. */
-    void (*authenticate)(const struct psp_account *account, const struct psp_request *request, const char *key,
-                         struct arena *arena, struct http_request *out);
+    void (*authenticate)(const struct psp_account *account, const struct psp_request *request,
+                         const char *key, struct arena *arena, struct http_request *out);
 
     /* Never fails: what cannot be read is OBSERVED_SERVER_ERROR or OBSERVED_TRANSPORT_LOST. */
-    void (*parse)(enum operation operation, enum request_kind kind, const struct http_answer *answer,
-                  struct arena *arena, struct observation *out);
+    void (*parse)(enum operation operation, enum request_kind kind,
+                  const struct http_answer *answer, struct arena *arena, struct observation *out);
 
     /*
      * Raw body, signature header, tolerance in both directions against now_s. STATUS_BAD_DATA:
@@ -210,8 +215,9 @@ struct psp_ops {
      * "signature_mismatch", "timestamp_out_of_tolerance", "body_malformed". On STATUS_OK the
      * observation's provider_event is set; kind OBSERVED_NOTHING means authentic but of no use.
      */
-    enum status (*verify_webhook)(const struct psp_account *account, const struct http_header *headers,
-                                  size_t header_count, struct span body, int64_t now_s, struct arena *arena,
+    enum status (*verify_webhook)(const struct psp_account *account,
+                                  const struct http_header *headers, size_t header_count,
+                                  struct span body, int64_t now_s, struct arena *arena,
                                   struct observation *out, const char **out_error);
 };
 
@@ -220,6 +226,7 @@ struct psp_ops {
  * equal requests give equal bytes. decode borrows from bytes and copies into arena where needed.
  */
 struct span psp_request_encode(const struct psp_request *request, struct arena *arena);
-enum status psp_request_decode(struct span bytes, struct arena *arena, struct psp_request *out) MUST_CHECK;
+enum status psp_request_decode(struct span bytes, struct arena *arena,
+                               struct psp_request *out) MUST_CHECK;
 
 #endif

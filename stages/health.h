@@ -25,7 +25,10 @@ struct health_options {
 struct health *health_open(const struct health_options *options);
 void health_close(struct health *health);
 
-/* The part ("postgres", "nats", "consumer") is well (problem NULL or "") or is waited for. Copied; any thread. */
+/*
+ * The part ("postgres", "nats", "consumer") is well (problem NULL or "") or is waited for. Copied;
+ * any thread.
+ */
 void health_set(struct health *health, const char *part, const char *problem);
 bool health_is_ready(struct health *health);
 /* The port it listens on. */

@@ -54,7 +54,10 @@ enum status gateway_store_keep(struct store *store, const struct gateway_row *co
         SQL_TEXT, SQL_TEXT,        SQL_INT2,  SQL_INT8, SQL_TEXT, SQL_BOOL,
         SQL_BOOL, SQL_TIMESTAMPTZ, SQL_BYTEA, SQL_TEXT, SQL_UUID, SQL_TEXT,
     };
-    /* Sorted, so that two gateways that are told the same events do not wait for each other in a circle. */
+    /*
+     * Sorted, so that two gateways that are told the same events do not wait for each other in a
+     * circle.
+     */
     const struct gateway_row **sorted = arena_allocate(arena, (count + 1) * sizeof(void *));
     for (size_t i = 0; i < count; i++) sorted[i] = rows[i];
     qsort(sorted, count, sizeof *sorted, by_event);

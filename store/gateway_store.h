@@ -1,6 +1,6 @@
 /*
- * store/gateway_store.h: verified webhooks into the inbox, each with the command that tells recover,
- * in one transaction.
+ * store/gateway_store.h: verified webhooks into the inbox, each with the command that tells
+ * recover, in one transaction.
  */
 #ifndef ONCEPAY_STORE_GATEWAY_STORE_H
 #define ONCEPAY_STORE_GATEWAY_STORE_H

@@ -103,7 +103,10 @@ struct relay_marks {
 enum status relay_store_mark(struct store *store, const struct relay_marks *marks,
                              bool *out_has_moved) MUST_CHECK;
 
-/* Where to begin to republish what came after an event: events_before earlier. STATUS_NOT_FOUND: no such event. */
+/*
+ * Where to begin to republish what came after an event: events_before earlier. STATUS_NOT_FOUND: no
+ * such event.
+ */
 enum status relay_store_republish_after(struct store *store, struct outbox_id last,
                                         int32_t events_before, int64_t *out_xid) MUST_CHECK;
 /* … what was written since a time. STATUS_NOT_FOUND: nothing. */

@@ -68,7 +68,7 @@ static void read_headers(const struct http_answer *answer, struct observation *o
     out->retry_after_s = read_retry_after(answer);
 }
 
-/* --- errors ------------------------------------------------------------------------------------ */
+/* --- errors ----------------------------------------------------------------------------------- */
 
 struct error {
     const char *type;
@@ -117,7 +117,9 @@ static enum observation_kind kind_of_error(int status, enum request_kind kind,
     return OBSERVED_SERVER_ERROR;
 }
 
-/* An error that carries the object came out of the execution: the object tells, if it is settled. */
+/*
+ * An error that carries the object came out of the execution: the object tells, if it is settled.
+ */
 static enum observation_kind kind_of_error_with_intent(int status, const struct error *error,
                                                        enum observation_kind intent_kind)
 {
@@ -156,7 +158,7 @@ static void observe_error(const json_t *node, enum request_kind kind, struct are
     }
 }
 
-/* --- the answer --------------------------------------------------------------------------------- */
+/* --- the answer ------------------------------------------------------------------------------- */
 
 static bool observe_body(const json_t *body, enum request_kind kind, struct arena *arena,
                          struct observation *out)

@@ -127,7 +127,7 @@ static const char *check_signature(const struct psp_account *account,
     return NULL;
 }
 
-/* --- the event ---------------------------------------------------------------------------------- */
+/* --- the event -------------------------------------------------------------------------------- */
 
 static int64_t read_created_us(const json_t *event)
 {

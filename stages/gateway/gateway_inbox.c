@@ -41,7 +41,7 @@ void gateway_entry_free(struct gateway_entry *entry)
     arena_finish(&arena);
 }
 
-/* --- answering ------------------------------------------------------------------------------------ */
+/* --- answering -------------------------------------------------------------------------------- */
 
 /* With the lock: is the answer still ours to give? */
 static bool take_answer(struct gateway_entry *entry)
@@ -92,7 +92,7 @@ void gateway_inbox_expire(struct gateway_inbox *inbox, int64_t monotonic_us)
     while (next_overdue(inbox, monotonic_us, &done, &self)) done(self, GATEWAY_UNAVAILABLE);
 }
 
-/* --- keeping -------------------------------------------------------------------------------------- */
+/* --- keeping ---------------------------------------------------------------------------------- */
 
 /* One message for the new ones of each account; BATCH_MAX may need more than one. */
 static void tell_recover(struct gateway_inbox *inbox, struct gateway_entry *const *entries,
@@ -186,7 +186,7 @@ static void keep_or_halve(struct gateway_inbox *inbox, struct gateway_entry *con
     }
 }
 
-/* --- the thread ------------------------------------------------------------------------------------- */
+/* --- the thread ------------------------------------------------------------------------------- */
 
 /* With the lock: all that wait go into the hand; those that were answered meanwhile are dropped. */
 static void take_in_hand(struct gateway_inbox *inbox)

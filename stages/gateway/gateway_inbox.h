@@ -46,7 +46,9 @@ struct gateway_inbox *gateway_inbox_open(const struct gateway_inbox_options *opt
 /* Commits what waits; then every entry has had its answer. */
 void gateway_inbox_close(struct gateway_inbox *inbox);
 
-/* Takes the entry over, unless false: the queue is full, nothing was called, the caller keeps it. */
+/*
+ * Takes the entry over, unless false: the queue is full, nothing was called, the caller keeps it.
+ */
 bool gateway_inbox_put(struct gateway_inbox *inbox, struct gateway_entry *entry) MUST_CHECK;
 /* For an entry that was not put. */
 void gateway_entry_free(struct gateway_entry *entry);

@@ -46,7 +46,7 @@ struct request {
     _Atomic int outcome; /* enum gateway_outcome; 0: not yet */
 };
 
-/* --- answers -------------------------------------------------------------------------------------- */
+/* --- answers ---------------------------------------------------------------------------------- */
 
 static const char *problem_body(const struct problem *problem, struct arena *arena)
 {
@@ -111,7 +111,7 @@ static enum MHD_Result respond_outcome(struct request *request, enum gateway_out
     UNREACHABLE("gateway outcome out of range");
 }
 
-/* --- one webhook ------------------------------------------------------------------------------------ */
+/* --- one webhook ------------------------------------------------------------------------------ */
 
 struct header_list {
     struct http_header items[HEADER_MAX];
@@ -203,7 +203,7 @@ static enum MHD_Result judge(struct request *request)
     return result;
 }
 
-/* --- requests --------------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 /* "/webhooks/<account>" and nothing behind it. */
 static const struct config_account *find_account(const struct gateway_server *server,
@@ -276,7 +276,10 @@ static enum MHD_Result begin(struct gateway_server *server, struct MHD_Connectio
     return MHD_YES;
 }
 
-/* False: the connection is to be closed. What is over the cap is read away for a while, for the answer's sake. */
+/*
+ * False: the connection is to be closed. What is over the cap is read away for a while, for the
+ * answer's sake.
+ */
 static bool take_body(struct request *request, const char *upload, size_t size)
 {
     const size_t size_max = (size_t)request->server->options.config->gateway.body_max_bytes;
@@ -339,7 +342,7 @@ static void completed(void *self, struct MHD_Connection *connection, void **stat
     *state = NULL;
 }
 
-/* --- life ------------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 static bool find_adapters(struct gateway_server *server)
 {

@@ -20,7 +20,7 @@ enum {
 #define HELD_US (5 * CLOCK_SECOND_US)
 #define SAVE_MARKS_US (10 * CLOCK_SECOND_US)
 
-/* --- subjects ------------------------------------------------------------------------------------ */
+/* --- subjects --------------------------------------------------------------------------------- */
 
 static void add_subject(struct relay_commander *commander, const char *subject, const char *stream,
                         const char *durable, const char *stage)
@@ -101,7 +101,7 @@ enum status relay_commander_start(struct relay_commander *commander, int64_t mon
     return status;
 }
 
-/* --- the cap ------------------------------------------------------------------------------------- */
+/* --- the cap ---------------------------------------------------------------------------------- */
 
 static int64_t price_us(const struct relay_commander *commander)
 {
@@ -122,7 +122,7 @@ static void spend(struct relay_commander *commander, size_t count)
     commander->tokens_us -= (int64_t)count * price_us(commander);
 }
 
-/* --- what is left in the stream -------------------------------------------------------------------- */
+/* --- what is left in the stream --------------------------------------------------------------- */
 
 /*
  * The first message on a subject that somebody will still get. A server that was killed may have
@@ -142,7 +142,9 @@ static enum status find_left(struct relay_commander *commander, const struct rel
                            consumer.ack_floor_sequence + 1, arena, out);
 }
 
-/* When the oldest command was written whose message is left; INT64_MAX: none is; 0: not known now. */
+/*
+ * When the oldest command was written whose message is left; INT64_MAX: none is; 0: not known now.
+ */
 static int64_t oldest_left_us(struct relay_commander *commander,
                               const struct relay_subject *subject, struct arena *arena)
 {
@@ -168,7 +170,7 @@ static int64_t oldest_left_us(struct relay_commander *commander,
     return stored.stored_at_us - SKEW_MARGIN_US;
 }
 
-/* --- emitting ------------------------------------------------------------------------------------ */
+/* --- emitting --------------------------------------------------------------------------------- */
 
 struct emissions {
     struct relay_emission *items;
@@ -215,7 +217,7 @@ static void publish(struct relay_commander *commander, const struct emissions *e
     }
 }
 
-/* --- the sweep ------------------------------------------------------------------------------------- */
+/* --- the sweep -------------------------------------------------------------------------------- */
 
 /* What one sweep wants to write. */
 struct harvest {
@@ -380,11 +382,13 @@ enum status relay_commander_sweep(struct relay_commander *commander, int64_t mon
     return status;
 }
 
-/* --- the stuck ------------------------------------------------------------------------------------- */
+/* --- the stuck -------------------------------------------------------------------------------- */
 
 enum { NOT_ASKED = -1 };
 
-/* Is the last command for it still waiting, or one that is older? Then its stage is not there yet. */
+/*
+ * Is the last command for it still waiting, or one that is older? Then its stage is not there yet.
+ */
 static bool is_queued(struct relay_commander *commander, const struct relay_stuck *stuck,
                       int64_t *oldest_us, struct arena *arena)
 {

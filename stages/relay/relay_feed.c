@@ -4,7 +4,9 @@
 #include "pipeline/clock.h"
 #include "pipeline/log.h"
 
-/* A fact is drawn before it is written: how much older an event's id may be than its transaction. */
+/*
+ * A fact is drawn before it is written: how much older an event's id may be than its transaction.
+ */
 #define ID_AGE_MAX_US (INT64_C(7) * 24 * 3600 * CLOCK_SECOND_US)
 /* Of another database's mark only the time counts: from a little before it. */
 #define RESTORED_MARGIN_US (INT64_C(3600) * CLOCK_SECOND_US)
@@ -46,7 +48,7 @@ static int64_t floor_of(int64_t at_us)
     return at_us > ID_AGE_MAX_US ? at_us - ID_AGE_MAX_US : 0;
 }
 
-/* --- into the queue ------------------------------------------------------------------------------- */
+/* --- into the queue --------------------------------------------------------------------------- */
 
 static void add_rows(struct relay_feed *feed, enum relay_lane lane, const struct relay_row *rows,
                      size_t count)
@@ -207,7 +209,7 @@ enum status relay_feed_poll(struct relay_feed *feed, int64_t monotonic_us, bool 
     return status;
 }
 
-/* --- republishing --------------------------------------------------------------------------------- */
+/* --- republishing ----------------------------------------------------------------------------- */
 
 static int32_t take_tokens(struct relay_feed *feed, int64_t monotonic_us)
 {
@@ -281,7 +283,7 @@ static void begin_republishing_before(struct relay_feed *feed, int64_t from_xid,
     free(until);
 }
 
-/* --- marks ---------------------------------------------------------------------------------------- */
+/* --- marks ------------------------------------------------------------------------------------ */
 
 void relay_feed_confirmed(struct relay_feed *feed, uint64_t confirmed, uint64_t last_sequence)
 {
@@ -340,7 +342,7 @@ enum status relay_feed_save(struct relay_feed *feed, int64_t monotonic_us, bool 
     return STATUS_OK;
 }
 
-/* --- where to begin ------------------------------------------------------------------------------- */
+/* --- where to begin --------------------------------------------------------------------------- */
 
 static const struct relay_position *find(const struct relay_position *positions, size_t count,
                                          const char *name)

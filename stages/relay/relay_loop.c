@@ -40,7 +40,7 @@ struct relay {
     int64_t partitions_us;
 };
 
-/* --- the session --------------------------------------------------------------------------------- */
+/* --- the session ------------------------------------------------------------------------------ */
 
 /* Somebody else may work from now on: what is in hand is his. */
 static void give_up(struct relay *relay, const char *why)
@@ -101,7 +101,7 @@ static void claim(struct relay *relay, int64_t now_us)
     if (claim.is_held) begin(relay, &claim, now_us);
 }
 
-/* --- what a round does ------------------------------------------------------------------------------ */
+/* --- what a round does ------------------------------------------------------------------------ */
 
 static void take_pokes(struct relay *relay)
 {
@@ -225,7 +225,7 @@ static int64_t wait_ms(const struct relay *relay)
     return wake_us > now_us ? (wake_us - now_us) / CLOCK_MILLISECOND_US + 1 : 0;
 }
 
-/* --- life ------------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 static bool open_all(struct relay *relay, struct stage *stage)
 {

@@ -1,4 +1,6 @@
-/* stages/relay/relay_main.c: oncepay-relay: events in order, lost commands again, stuck work told. */
+/*
+ * stages/relay/relay_main.c: oncepay-relay: events in order, lost commands again, stuck work told.
+ */
 #include "stages/relay/relay_loop.h"
 
 int main(int argc, char **argv)

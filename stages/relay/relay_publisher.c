@@ -24,7 +24,10 @@ void relay_publisher_init(struct relay_publisher *publisher, struct bus *bus,
     };
 }
 
-/* A server that came back may hold less than it did: that is looked at before anything new goes there. */
+/*
+ * A server that came back may hold less than it did: that is looked at before anything new goes
+ * there.
+ */
 static void notice_reconnect(struct relay_publisher *publisher)
 {
     struct bus_stats stats;

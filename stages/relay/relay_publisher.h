@@ -36,7 +36,8 @@ void relay_publisher_init(struct relay_publisher *publisher, struct bus *bus,
 void relay_publisher_send(struct relay_publisher *publisher, int64_t monotonic_us);
 
 /* Takes the results that are there. Other publishes of the process share the bus: cookies that are
- * no events (NULL is never handed out) must be known as command_cookie; they only tell of a missing stream. */
+ * no events (NULL is never handed out) must be known as command_cookie; they only tell of a missing
+ * stream. */
 void relay_publisher_results(struct relay_publisher *publisher, const void *command_cookie,
                              int64_t monotonic_us);
 

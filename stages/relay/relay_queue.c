@@ -1,6 +1,7 @@
 /*
- * stages/relay/relay_queue.c: see relay_queue.h. One line per payment, in a hash table; a line whose
- * first event may go stands in the list of the ready ones, or, after a refusal, of the delayed.
+ * stages/relay/relay_queue.c: see relay_queue.h. One line per payment, in a hash table; a line
+ * whose first event may go stands in the list of the ready ones, or, after a refusal, of the
+ * delayed.
  */
 #include "stages/relay/relay_queue.h"
 
@@ -55,7 +56,7 @@ struct relay_queue {
     struct lane lanes[RELAY_LANE_COUNT];
 };
 
-/* --- lines -------------------------------------------------------------------------------------- */
+/* --- lines ------------------------------------------------------------------------------------ */
 
 static size_t slot_of(const struct relay_queue *queue, struct uuid key)
 {
@@ -147,7 +148,7 @@ static void drop_line(struct relay_queue *queue, struct line *line)
     free(line);
 }
 
-/* --- passes ------------------------------------------------------------------------------------- */
+/* --- passes ----------------------------------------------------------------------------------- */
 
 static void settle_passes(struct lane *lane)
 {
@@ -199,7 +200,7 @@ int64_t relay_queue_oldest_us(const struct relay_queue *queue, enum relay_lane l
     return first == NULL || first->open == 0 ? 0 : first->oldest_us;
 }
 
-/* --- events ------------------------------------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------------------------- */
 
 static struct node *copy_event(const struct relay_event *event)
 {
@@ -261,7 +262,10 @@ struct relay_event *relay_queue_next(struct relay_queue *queue)
     return &line->first->event;
 }
 
-/* The line whose first event this is, no longer in flight; NULL if the queue was emptied (then it is freed). */
+/*
+ * The line whose first event this is, no longer in flight; NULL if the queue was emptied (then it
+ * is freed).
+ */
 static struct line *land(struct relay_queue *queue, struct relay_event *event,
                          struct node **out_node)
 {
@@ -343,7 +347,7 @@ void relay_queue_wake(struct relay_queue *queue, int64_t now_us)
     }
 }
 
-/* --- life --------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 struct relay_queue *relay_queue_create(void)
 {

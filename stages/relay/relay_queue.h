@@ -38,7 +38,10 @@ struct relay_queue *relay_queue_create(void);
 /* NULL is fine. Events in flight are freed too: only when no result can come any more. */
 void relay_queue_destroy(struct relay_queue *queue);
 
-/* Begins a pass; what is added to this lane next belongs to it. mark: where the lane stands after it. */
+/*
+ * Begins a pass; what is added to this lane next belongs to it. mark: where the lane stands after
+ * it.
+ */
 void relay_queue_pass(struct relay_queue *queue, enum relay_lane lane, int64_t mark);
 /* Copies the event, into its payment's order. */
 void relay_queue_add(struct relay_queue *queue, enum relay_lane lane,
@@ -63,7 +66,10 @@ void relay_queue_empty(struct relay_queue *queue);
 size_t relay_queue_count(const struct relay_queue *queue); /* waiting and in flight */
 size_t relay_queue_in_flight(const struct relay_queue *queue);
 size_t relay_queue_delayed(const struct relay_queue *queue);
-/* Where the lane may begin after a restart; 0 before its first pass is confirmed. Never falls until emptied. */
+/*
+ * Where the lane may begin after a restart; 0 before its first pass is confirmed. Never falls until
+ * emptied.
+ */
 int64_t relay_queue_mark(const struct relay_queue *queue, enum relay_lane lane);
 /* No pass of the lane has unconfirmed events. */
 bool relay_queue_is_done(const struct relay_queue *queue, enum relay_lane lane);

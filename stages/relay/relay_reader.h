@@ -36,7 +36,9 @@ struct relay_reader_page {
     int64_t last_xid; /* of the last event; is_full only */
     struct uuid last_id;
 };
-/* Steps over the page. Returns the mark that holds once its events, and all before, are confirmed. */
+/*
+ * Steps over the page. Returns the mark that holds once its events, and all before, are confirmed.
+ */
 int64_t relay_reader_step(struct relay_reader *reader, const struct relay_reader_page *page);
 
 /* A round is half read. */

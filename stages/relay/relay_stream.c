@@ -19,7 +19,7 @@ enum relay_stream_news relay_stream_compare(const struct relay_stream_known *kno
     return RELAY_STREAM_SAME;
 }
 
-/* --- what is missing ------------------------------------------------------------------------------ */
+/* --- what is missing -------------------------------------------------------------------------- */
 
 static void report_difference(struct relay_stream *stream, const struct bus_change *change)
 {
@@ -68,9 +68,11 @@ static enum status apply_missing(struct relay_stream *stream, struct arena *aren
     return status == STATUS_STOP ? STATUS_OK : status; /* the problem is told; the rest may work */
 }
 
-/* --- what was lost -------------------------------------------------------------------------------- */
+/* --- what was lost ---------------------------------------------------------------------------- */
 
-/* Where to begin after the last event that is still held: as many before it as were ever in hand. */
+/*
+ * Where to begin after the last event that is still held: as many before it as were ever in hand.
+ */
 static enum status find_last_held(const struct relay_stream *stream, const struct relay_feed *feed,
                                   uint64_t sequence, struct arena *arena, int64_t *out_xid)
 {

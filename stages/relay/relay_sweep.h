@@ -21,7 +21,8 @@ struct relay_sweep {
     bool is_full;       /* the page held no more: there may be further rows */
     int64_t horizon_us; /* rows up to this moment were asked for */
     int64_t
-        oldest_left_us; /* when the oldest command was written whose message is left; INT64_MAX: none */
+        /* when the oldest command was written whose message is left; INT64_MAX: none */
+        oldest_left_us;
     size_t allowance; /* how many may be emitted now; rows of one moment are not parted */
 };
 

@@ -62,7 +62,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* --- one call ------------------------------------------------------------------------------------- */
+/* --- one call --------------------------------------------------------------------------------- */
 
 static struct http_done wait_done(void)
 {
@@ -136,7 +136,7 @@ static void assert_success(const struct observation *out, const char *key)
     assert_string_equal(out->amount.currency.code, "EUR");
 }
 
-/* --- tests ------------------------------------------------------------------------------------------ */
+/* --- tests ------------------------------------------------------------------------------------ */
 
 static void a_create_its_replay_and_the_lookup_agree(void **state)
 {

@@ -256,7 +256,7 @@ static void a_silent_peer_ends_at_the_call_limit(void **state)
     assert_requests("/hang", 1);
 }
 
-/* --- the silent re-send (protocol C9) ---------------------------------------------------------- */
+/* --- the silent re-send (protocol C9) --------------------------------------------------------- */
 
 static void a_kept_connection_that_dies_with_a_post_sends_it_once(void **state)
 {
@@ -382,7 +382,7 @@ static void a_call_that_slept_over_send_by_is_not_sent(void **state)
     assert_requests("/ok", 0);
 }
 
-/* --- many, bounds, refusals -------------------------------------------------------------------- */
+/* --- many, bounds, refusals ------------------------------------------------------------------- */
 
 static void three_hundred_calls_are_in_flight_at_once(void **state)
 {
@@ -479,7 +479,7 @@ static void destroy_drops_what_is_in_flight(void **state)
     http_transport_destroy(NULL);
 }
 
-/* --- TLS --------------------------------------------------------------------------------------- */
+/* --- TLS -------------------------------------------------------------------------------------- */
 
 static char ca_path[] = "/tmp/oncepay-http-test-XXXXXX";
 

@@ -1,4 +1,6 @@
-/* tests/unit/id_test.c: ids are ordered, parse strictly and fall on the shards NATS would choose. */
+/*
+ * tests/unit/id_test.c: ids are ordered, parse strictly and fall on the shards NATS would choose.
+ */
 #include "pipeline/id.h"
 
 #include <pthread.h>

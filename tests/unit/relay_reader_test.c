@@ -1,4 +1,4 @@
-/* Which events count as read, and how far the mark may follow. */
+/* tests/unit/relay_reader_test.c: which events count as read, and how far the mark may follow. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

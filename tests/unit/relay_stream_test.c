@@ -1,4 +1,4 @@
-/* When does an event stream count as having lost events? */
+/* tests/unit/relay_stream_test.c: when does an event stream count as having lost events? */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

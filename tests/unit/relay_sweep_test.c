@@ -1,4 +1,4 @@
-/* Lost commands: what is emitted again, and where the mark stops. */
+/* tests/unit/relay_sweep_test.c: lost commands: what is emitted again, and where the mark stops. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,6 @@
-/* tests/unit/stripe_parse_test.c: every answer of research psp.md §1.2, and answers made of noise. */
+/*
+ * tests/unit/stripe_parse_test.c: every answer of research psp.md §1.2, and answers made of noise.
+ */
 #include "adapters/stripe/stripe.h"
 #include "pipeline/hash.h"
 #include "pipeline/mask.h"
@@ -53,7 +55,7 @@ static const char *error(const char *members)
                         members);
 }
 
-/* --- the intent -------------------------------------------------------------------------------------- */
+/* --- the intent ------------------------------------------------------------------------------- */
 
 static void each_status_has_its_kind(void **state)
 {
@@ -179,7 +181,7 @@ static void an_unreadable_success_decides_nothing(void **state)
     }
 }
 
-/* --- errors --------------------------------------------------------------------------------------------- */
+/* --- errors ----------------------------------------------------------------------------------- */
 
 #define CARD_ERROR(code, decline_code)                                                             \
     "\"type\":\"card_error\",\"code\":\"" code "\",\"decline_code\":\"" decline_code "\""
@@ -351,7 +353,7 @@ static void declines_have_the_class_of_their_code(void **state)
     }
 }
 
-/* --- headers, transport, excerpt ---------------------------------------------------------------------------- */
+/* --- headers, transport, excerpt -------------------------------------------------------------- */
 
 static void headers_tell_of_replays_and_waits(void **state)
 {
@@ -420,7 +422,7 @@ static void the_excerpt_has_allowed_fields_only(void **state)
                                      "\"object\":\"payment_intent\",\"status\":\"succeeded\"}");
 }
 
-/* --- noise ----------------------------------------------------------------------------------------------------- */
+/* --- noise ------------------------------------------------------------------------------------ */
 
 static uint64_t random_state;
 

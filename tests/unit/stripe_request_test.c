@@ -16,7 +16,7 @@ static struct money money_of(int64_t minor, const char *code)
     return money;
 }
 
-/* --- amounts ----------------------------------------------------------------------------------- */
+/* --- amounts ---------------------------------------------------------------------------------- */
 
 static void amounts_follow_stripes_exponents(void **state)
 {
@@ -65,7 +65,7 @@ static void units_that_are_no_amount_are_not_rounded(void **state)
     assert_int_equal(out.minor, 0);
 }
 
-/* --- requests ----------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 static struct psp_create create_of(struct money amount)
 {
@@ -217,7 +217,7 @@ static void the_envelope_is_added_per_send(void **state)
     arena_finish(&arena);
 }
 
-/* --- what the official client sent --------------------------------------------------------------- */
+/* --- what the official client sent ------------------------------------------------------------ */
 
 static const char *text_of(const json_t *object, const char *name)
 {

@@ -12,7 +12,7 @@
 static const char SECRET[] = "whsec_FAKE_test_secret_not_real_0001";
 static const char OTHER_SECRET[] = "whsec_FAKE_test_secret_not_real_0002";
 
-/* --- the vectors ---------------------------------------------------------------------------------- */
+/* --- the vectors ------------------------------------------------------------------------------ */
 
 enum { HEADER_MAX = 8 };
 
@@ -101,7 +101,7 @@ static void all_vectors_are_answered_as_they_should(void **state)
     json_decref(file);
 }
 
-/* --- signatures of our own -------------------------------------------------------------------------- */
+/* --- signatures of our own -------------------------------------------------------------------- */
 
 static const char EVENT[] =
     "{\"id\":\"evt_1\",\"object\":\"event\",\"created\":1759999990,"
@@ -255,7 +255,7 @@ static void malformed_headers_are_told_from_wrong_ones(void **state)
     arena_finish(&arena);
 }
 
-/* --- events ------------------------------------------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------------------------- */
 
 static const char *verify_signed(const char *body, struct arena *arena, struct observation *out)
 {
