@@ -85,6 +85,9 @@ check "a merchant may read its answers" may m-1001 'SUB reply.m-1001.x 1'
 check "a merchant may not publish for another" may_not m-1001 'PUB pay.intake.m-1002.pay 0'$'\r\n'
 check "a merchant may not publish to a stage" may_not m-1001 'PUB pay.route.1 0'$'\r\n'
 check "a merchant may not manage streams" may_not m-1002 'PUB $JS.API.STREAM.LIST 0'$'\r\n'
+check "a merchant may listen below its own inbox" may m-1001 'SUB _INBOX.m-1001.x 1'
+check "a merchant may not listen below another's" may_not m-1001 'SUB _INBOX.m-1002.> 1'
+check "a merchant may not listen to all inboxes" may_not m-1001 'SUB _INBOX.> 1'
 check "a merchant may not read events of all" may_not m-1002 'SUB pay.event.> 1'
 
 # A pid that was given out again: same number, other birth.

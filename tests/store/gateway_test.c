@@ -1,4 +1,7 @@
-/* The gateway over HTTP on a real PostgreSQL: authentic or not, kept once, committed before the 2xx (C29, C30). */
+/*
+ * tests/store/gateway_test.c: the gateway over HTTP on a real PostgreSQL: authentic or not, kept
+ * once, committed before the 2xx (C29, C30).
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +37,7 @@ static int stop_all(void **state)
     return 0;
 }
 
-/* --- a gateway without NATS --------------------------------------------------------------------------- */
+/* --- a gateway without NATS ------------------------------------------------------------------- */
 
 struct rig {
     const char *url;
@@ -101,7 +104,7 @@ static void rig_close(struct rig *rig)
     arena_finish(&rig->arena);
 }
 
-/* --- webhooks ------------------------------------------------------------------------------------------ */
+/* --- webhooks --------------------------------------------------------------------------------- */
 
 static const char *event_body(struct arena *arena, const char *event, const char *type)
 {
@@ -285,7 +288,7 @@ static void big_bodies_are_refused(void **state)
     rig_close(&rig);
 }
 
-/* --- many at once, and a database that is away ----------------------------------------------------------- */
+/* --- many at once, and a database that is away ------------------------------------------------ */
 
 enum { SENDERS = 40, EVENTS_EACH = 10 };
 

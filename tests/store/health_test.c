@@ -1,4 +1,7 @@
-/* Health: parts that wait, and gauges from small tables that never make a scrape hang. */
+/*
+ * tests/store/health_test.c: health: parts that wait, and gauges from small tables that never make
+ * a scrape hang.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

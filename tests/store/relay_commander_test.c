@@ -1,4 +1,7 @@
-/* The relay's command half on a real PostgreSQL: what counts as moved on, what is emitted again, what is stuck. */
+/*
+ * tests/store/relay_commander_test.c: the relay's command half on a real PostgreSQL: what counts as
+ * moved on, what is emitted again, what is stuck.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -123,7 +126,7 @@ static int64_t emitted(const char *url, const char *entity_id)
     return count;
 }
 
-/* --- moved on, or not ---------------------------------------------------------------------------------- */
+/* --- moved on, or not ------------------------------------------------------------------------- */
 
 static void route_has_moved_when_the_ordinal_exists(void **state)
 {
@@ -282,7 +285,7 @@ static void no_route_and_evidence(void **state)
     arena_finish(&a);
 }
 
-/* --- marks and caps ------------------------------------------------------------------------------------ */
+/* --- marks and caps --------------------------------------------------------------------------- */
 
 static void a_whole_lost_stream_costs_one_sweep_under_the_cap(void **state)
 {
@@ -353,7 +356,7 @@ static void rows_of_one_moment_are_not_parted(void **state)
     store_destroy(store);
 }
 
-/* --- stuck ----------------------------------------------------------------------------------------------- */
+/* --- stuck ------------------------------------------------------------------------------------ */
 
 static void stuck_work_is_emitted_then_told_then_a_case(void **state)
 {
@@ -433,7 +436,7 @@ static void fences_that_nobody_took_over_are_stuck_too(void **state)
     store_destroy(store);
 }
 
-/* --- plans ------------------------------------------------------------------------------------------- */
+/* --- plans ------------------------------------------------------------------------------------ */
 
 enum { PLANNED = 20000, ASKED = 200 };
 

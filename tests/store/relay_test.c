@@ -1,4 +1,7 @@
-/* The relay's event half on a real PostgreSQL: nothing skipped, nothing out of order, a backlog that stays flat. */
+/*
+ * tests/store/relay_test.c: the relay's event half on a real PostgreSQL: nothing skipped, nothing
+ * out of order, a backlog that stays flat.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +29,7 @@ static int stop_all(void **state)
     return 0;
 }
 
-/* --- a relay without a bus: what comes out of the queue is published --------------------------------- */
+/* --- a relay without a bus: what comes out of the queue is published -------------------------- */
 
 struct rig {
     const char *url;
@@ -97,7 +100,7 @@ static void rig_save(struct rig *rig)
     "overlay(gen_random_uuid()::text PLACING left(oncepay.uuid_floor(now())::text, 13) FROM "      \
     "1)::uuid"
 
-/* --- arranging ---------------------------------------------------------------------------------------- */
+/* --- arranging -------------------------------------------------------------------------------- */
 
 /* An event and the history row of its version, as every transition writes them. */
 static const char *event_sql(struct arena *arena, int payment, int version)
@@ -151,7 +154,7 @@ static void commit_event(PGconn *connection, int payment, int version)
     arena_finish(&arena);
 }
 
-/* --- C50 ------------------------------------------------------------------------------------------------ */
+/* --- C50 -------------------------------------------------------------------------------------- */
 
 static void a_transaction_that_ends_late_is_not_skipped(void **state)
 {
@@ -247,7 +250,7 @@ static void a_transaction_longer_than_a_page_keeps_its_order(void **state)
     arena_finish(&arena);
 }
 
-/* --- marks -------------------------------------------------------------------------------------------- */
+/* --- marks ------------------------------------------------------------------------------------ */
 
 static int64_t saved_mark(const struct rig *rig)
 {
@@ -348,7 +351,7 @@ static void a_session_that_is_not_ours_says_nothing(void **state)
     rig_close(&rig);
 }
 
-/* --- a stream that lost what it held -------------------------------------------------------------------- */
+/* --- a stream that lost what it held ---------------------------------------------------------- */
 
 static void poll_old(struct rig *rig)
 {
@@ -473,7 +476,7 @@ static void another_database_is_published_again_by_time(void **state)
     arena_finish(&arena);
 }
 
-/* --- a backlog ------------------------------------------------------------------------------------------ */
+/* --- a backlog -------------------------------------------------------------------------------- */
 
 enum { BACKLOG = 100000 };
 
@@ -517,7 +520,10 @@ static int64_t buffers_of_page(PGconn *connection, const char *base, bool *out_h
     return buffers;
 }
 
-/* Trap 2 of the speed notes: a poll must not sort or scan what was published long ago, nor what comes later. */
+/*
+ * Trap 2 of the speed notes: a poll must not sort or scan what was published long ago, nor what
+ * comes later.
+ */
 static void a_page_costs_the_same_anywhere_in_a_backlog(void **state)
 {
     (void)state;

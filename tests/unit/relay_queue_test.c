@@ -1,4 +1,7 @@
-/* The relay's order and marks: what consumers rely on, walked through without a server. */
+/*
+ * tests/unit/relay_queue_test.c: the relay's order and marks: what consumers rely on, walked
+ * through without a server.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -178,7 +181,10 @@ static void emptying_disowns_what_is_under_way(void **state)
     relay_queue_destroy(queue);
 }
 
-/* Random lives: whatever fails and in which order it ends, each payment's first copies stay in order. */
+/*
+ * Random lives: whatever fails and in which order it ends, each payment's first copies stay in
+ * order.
+ */
 static void random_ends_keep_every_order(void **state)
 {
     (void)state;
