@@ -1,6 +1,6 @@
 /*
- * tests/store/query_store_test.c: what `show`, `timeline`, `explain`, `watch` and `dead-letter` read,
- * on a real PostgreSQL and on payments in the states that people ask about.
+ * tests/store/query_store_test.c: what show, timeline, explain, watch and dead-letter read, on a
+ * real PostgreSQL and on payments in the states that people ask about.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -97,7 +97,7 @@ static struct payment_id make_unknown(struct attempt_id *out_attempt)
     return payment;
 }
 
-/* --- the picture -------------------------------------------------------------------------------- */
+/* --- the picture ------------------------------------------------------------------------------ */
 
 static void a_payment_that_is_not_there_is_not_found(void **state)
 {
@@ -257,7 +257,7 @@ static void commands_and_events_are_found_without_an_index_by_payment(void **sta
     const struct payment_id other = payment_rows_pay(test.url, "T-2", "O-2");
     (void)state;
     (void)subject_settle(payment, settle);
-    /* At the moment of the last transition, by a re-emission shortly after, and another payment's. */
+    /* At the moment of the last transition, soon after it, too late; and another payment's. */
     (void)snprintf(
         sql, sizeof sql,
         "WITH o AS (INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, "
@@ -315,7 +315,7 @@ static void a_picture_is_of_one_moment(void **state)
     assert_true(version > first_version);
 }
 
-/* --- explain on real rows ----------------------------------------------------------------------- */
+/* --- explain on real rows --------------------------------------------------------------------- */
 
 static void explain_answers_from_real_rows(void **state)
 {
@@ -343,7 +343,7 @@ static void explain_answers_from_real_rows(void **state)
     assert_non_null(strstr(answers[EXPLAIN_NEXT].lines[0].text, "sends the stored bytes again"));
 }
 
-/* --- finding ------------------------------------------------------------------------------------ */
+/* --- finding ---------------------------------------------------------------------------------- */
 
 static void a_number_is_found_by_itself_and_by_merchant(void **state)
 {
@@ -374,7 +374,7 @@ static void a_target_names_its_last_payment(void **state)
                      STATUS_NOT_FOUND);
 }
 
-/* --- totals ------------------------------------------------------------------------------------- */
+/* --- totals ----------------------------------------------------------------------------------- */
 
 static void totals_count_what_waits(void **state)
 {
@@ -414,7 +414,7 @@ static void totals_count_what_waits(void **state)
     assert_int_equal(looked_at, 2);
 }
 
-/* --- dead letters ------------------------------------------------------------------------------- */
+/* --- dead letters ----------------------------------------------------------------------------- */
 
 static void a_letter_is_read_whole_and_its_replay_closes_its_case(void **state)
 {

@@ -1,4 +1,4 @@
-/* Times, ages and tables for people; counting ends; arguments. */
+/* tests/unit/cli_text_test.c: times, ages and tables for people; counting ends; arguments. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
