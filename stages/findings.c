@@ -9,7 +9,10 @@
 #include "stages/findings_stray.h"
 #include "store/task_store.h"
 
-enum { ROUNDS_MAX = 5 };
+enum {
+    ROUNDS_MAX = 5,
+    FENCED_VERSION = 2, /* no later one yet: nobody can have opened a case about it */
+};
 
 /* One transaction: which findings, and what was made of them. */
 struct finding_batch {
@@ -206,7 +209,7 @@ static void add_cases(struct store_job *job, const struct finding_batch *batch,
             conflicts[confirmed++] = attempt->attempt;
         }
         if (finding->verdict.changes && attempt_state_is_terminal(finding->verdict.next_state) &&
-            attempt->open_cases > 0) {
+            finding->attempt.version > FENCED_VERSION) {
             closings[closed++] = (struct case_closing){
                 .payment = attempt->payment,
                 .attempt = attempt->attempt,
@@ -417,7 +420,6 @@ static void keep_row(struct finding *finding, const struct attempt_row *row)
         if (*texts[i] != NULL)
             *texts[i] = arena_copy(&finding->arena, *texts[i], strlen(*texts[i]));
     }
-    kept->request_bytes = (struct span){ NULL, 0 }; /* nobody judges by it */
     if (finding->has_lease) kept->task = leased;
     finding->needs_load = false;
 }

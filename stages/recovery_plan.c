@@ -47,7 +47,6 @@ static bool may_replay(const struct recovery_limits *limits, const struct recove
 static enum recovery_action choose_resend(const struct recovery_limits *limits,
                                           const struct recovery_view *view)
 {
-    if (view->attempt_state != ATTEMPT_CREATED) return RECOVERY_RESOLVE;
     const bool is_late = view->now_us >= view->start_by_us ||
                          (view->expires_at_us != 0 && view->now_us >= view->expires_at_us);
     return is_late || view->sends >= limits->resends_max ? RECOVERY_END_LOCAL : RECOVERY_RESEND;
@@ -61,7 +60,8 @@ enum recovery_action recovery_choose(const struct recovery_rule *rule,
     if (view->purpose == TASK_CONFIRM)
         return view->claims == 0 ? RECOVERY_RETRIEVE_OBJECT : RECOVERY_RESOLVE;
     if (attempt_state_is_terminal(view->attempt_state)) return RECOVERY_RESOLVE;
-    if (view->purpose == TASK_RESEND) return choose_resend(limits, view);
+    if (view->attempt_state == ATTEMPT_CREATED) return choose_resend(limits, view);
+    if (view->attempt_state == ATTEMPT_SENDING) return RECOVERY_RESOLVE; /* its fence batch owns it */
     if (view->mismatch_open) return RECOVERY_STOP;
     for (size_t i = 0; i < rule->strategy_count; i++) {
         switch (rule->strategies[i]) {

@@ -278,23 +278,17 @@ static void read_attempt(const struct store_result *result, size_t i, struct are
         .handed_out = result_bool(result, i, 10),
         .reason = copy_text(arena, result_text(result, i, 11)),
         .first_sent_us = result_time_us(result, i, 12),
-        .request_bytes = arena_copy_span(arena, result_bytea(result, i, 13)),
-        .prior = result_bool(result, i, 14),
-        .answered_under_key = result_bool(result, i, 15),
-        .last_request_end_us = result_time_us(result, i, 16),
-        .success_at_us = result_time_us(result, i, 17),
-        .payment_state = (enum payment_state)result_int(result, i, 18),
-        .merchant = copy_text(arena, result_text(result, i, 19)),
-        .expires_at_us = result_time_us(result, i, 20),
-        .method_type = copy_text(arena, result_text(result, i, 21)),
-        .task = { result_uuid(result, i, 22) },
-        .open_cases = result_int(result, i, 26),
-        .now_us = result_time_us(result, i, 27),
+        .prior = result_bool(result, i, 13),
+        .answered_under_key = result_bool(result, i, 14),
+        .last_request_end_us = result_time_us(result, i, 15),
+        .success_at_us = result_time_us(result, i, 16),
+        .payment_state = (enum payment_state)result_int(result, i, 17),
+        .merchant = copy_text(arena, result_text(result, i, 18)),
+        .expires_at_us = result_time_us(result, i, 19),
+        .method_type = copy_text(arena, result_text(result, i, 20)),
+        .task = { result_uuid(result, i, 21) },
+        .now_us = result_time_us(result, i, 22),
     };
-    if (uuid_is_nil(row->task.uuid)) return;
-    row->task_state = (enum task_state)result_int(result, i, 23);
-    row->task_version = result_int(result, i, 24);
-    row->task_step = result_int(result, i, 25);
 }
 
 size_t attempt_load_read(const struct store_result *result, struct arena *arena,

@@ -131,7 +131,6 @@ struct attempt_row {
     enum task_state task_state;
     int32_t task_version;
     int32_t task_step;
-    int32_t open_cases;
     int64_t now_us; /* the database's */
 };
 /* requests[i]: the request whose observation will be judged; nil: none. */

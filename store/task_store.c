@@ -87,7 +87,6 @@ size_t task_pick_read(const struct store_result *result, struct arena *arena,
             .merchant = copy_text(arena, result_text(result, i, 29)),
             .reason = copy_text(arena, result_text(result, i, 30)),
             .now_us = result_time_us(result, i, 32),
-            .open_cases = 1, /* not read here: closing cases of an attempt without any is a no-op */
         };
     }
     *out_rows = rows;

@@ -29,7 +29,7 @@ static const struct {
       "brought no result: its worker was lost after the fence, and it may have arrived" },
     { "expired_before_start", "was not made: the time to start had passed" },
     { "target_held", "was not made: the target is held" },
-    { "psp_unreachable", "was not made: the PSP could not be reached in time" },
+    { "could_not_be_sent", "was not made: it could not be sent in time" },
 };
 
 static const char *wrong_of(const struct query_evidence *evidence)

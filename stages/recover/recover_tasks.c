@@ -182,7 +182,7 @@ static void end_locally(struct recover_lane *self, const struct claim_step *step
         .evidence = { uuid_new() },
         .command = { uuid_new() },
         .reason = step->view.now_us >= step->view.start_by_us ? "expired_before_start"
-                                                              : "psp_unreachable",
+                                                              : "could_not_be_sent",
     };
     local_end_call(store_job_call(job), &job->arena, end, 1, self->lane.stage->actor);
     job->detail = end;
@@ -312,6 +312,15 @@ static struct recovery_view view_of(const struct task_row *row)
     };
 }
 
+/* An object whose id this PSP's paths cannot carry is never looked at: wait for its webhook. */
+static bool can_retrieve(struct claim_work *work, const struct task_row *row)
+{
+    struct psp_request request;
+    return row->attempt.provider_object != NULL &&
+           work->self->lane.psp->build_retrieve(row->attempt.provider_object, &work->arena,
+                                                &request) == STATUS_OK;
+}
+
 static void choose(struct claim_work *work, const struct task_row *rows, size_t count)
 {
     struct recover_lane *self = work->self;
@@ -322,6 +331,9 @@ static void choose(struct claim_work *work, const struct task_row *rows, size_t 
                                    .rule = rule_of(self, &rows[i]),
                                    .view = view_of(&rows[i]) };
         step.action = recovery_choose(step.rule, &self->limits, &step.view);
+        if (step.action == RECOVERY_RETRIEVE_OBJECT && !can_retrieve(work, &rows[i])) {
+            step.action = step.view.purpose == TASK_CONFIRM ? RECOVERY_RESOLVE : RECOVERY_WAIT;
+        }
         if (!take_budget(work, step.action, now_us)) continue; /* stays due */
         if (step.action == RECOVERY_REPLAY || step.action == RECOVERY_RETRIEVE_OBJECT)
             step.request.uuid = uuid_new();

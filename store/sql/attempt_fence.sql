@@ -2,16 +2,19 @@
 -- row with send_by, one fence_batch row; committed before a byte leaves.
 -- $1 attempts, sorted; $2 request ids; $3 fence_batch id; $4 account; $5 actor; $6 ms from now to send_by;
 -- $7 ms from now to when recover takes over.
--- -> one row per attempt found: attempt, payment, outcome (1 fenced, 2 not CREATED any more, 3 its
+-- What was proven unsent and waits for its due_at is not sent before it, whoever repeats the command; when it is
+-- sent, the task that waited for that is over.
+-- -> one row per attempt found: attempt, payment, outcome (1 fenced, 2 not CREATED any more or not due, 3 its
 --    start_by or expires_at has passed, 4 the target is held, 5 the payment is not AUTHORIZING),
---    version after the fence, request id, provider key, request bytes, amount, currency, method,
---    merchant, first fence, now.
+--    version after the fence, request id, provider key, request bytes, amount, currency, method, merchant.
 WITH d AS MATERIALIZED (
     SELECT * FROM unnest($1::uuid[], $2::uuid[]) AS d(attempt_id, request_id)
 ), seen AS MATERIALIZED (
     SELECT d.attempt_id, d.request_id, a.payment_id, a.version, a.provider_key, a.request_bytes, a.amount,
-           a.currency, a.method_type, p.merchant, a.first_sent_at,
+           a.currency, a.method_type, p.merchant,
            CASE WHEN a.status <> 10 OR a.channel_account <> $4::text THEN 2
+                WHEN EXISTS (SELECT FROM oncepay.recovery_task t
+                              WHERE t.attempt_id = a.id AND t.status <> 50 AND t.due_at > now()) THEN 2
                 WHEN p.status <> 20 THEN 5
                 WHEN p.start_by <= now() OR p.expires_at <= now() THEN 3
                 WHEN t.hold IS NOT NULL THEN 4
@@ -29,7 +32,7 @@ WITH d AS MATERIALIZED (
                                                20::smallint, 'fence', 'about to be sent', $5::text, NULL, now())
       FROM seen
      WHERE a.id = seen.attempt_id AND a.version = seen.version AND a.status = 10 AND seen.outcome = 1
-    RETURNING a.id, a.payment_id, a.version, a.first_sent_at, a.history_prev, a.history_hash, seen.request_id
+    RETURNING a.id, a.payment_id, a.version, a.history_prev, a.history_hash, seen.request_id
 ), history AS (
     INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor,
                                        prev_hash, hash, at)
@@ -43,10 +46,13 @@ WITH d AS MATERIALIZED (
     SELECT $3::uuid, $4::text, $5::text, array_agg(id ORDER BY id), now() + $7::int8 * interval '1 millisecond'
       FROM moved
     HAVING count(*) > 0
+), waited AS (
+    UPDATE oncepay.recovery_task t SET status = 50, version = t.version + 1
+      FROM moved m WHERE t.attempt_id = m.id AND t.status <> 50
 )
 SELECT s.attempt_id, s.payment_id,
        CASE WHEN m.id IS NOT NULL THEN 1 WHEN s.outcome = 1 THEN 2 ELSE s.outcome END AS outcome,
        coalesce(m.version, s.version), s.request_id, s.provider_key, s.request_bytes, s.amount, s.currency,
-       s.method_type, s.merchant, m.first_sent_at, now()
+       s.method_type, s.merchant
   FROM seen s
   LEFT JOIN moved m ON m.id = s.attempt_id

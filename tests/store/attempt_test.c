@@ -322,6 +322,67 @@ static size_t schedule(struct bench *bench, const struct task_row *row, int32_t 
     return moved;
 }
 
+/* Proven unsent: CREATED again, with a task that says when it may be sent. */
+static struct attempt_outcome unsent(const struct bench *bench, const struct fence_row *row)
+{
+    struct attempt_outcome outcome = doubt(bench, row);
+    outcome.verdict = (struct verdict){ .changes = true,
+                                        .next_state = ATTEMPT_CREATED,
+                                        .certainty = CERTAINTY_NO_SIDE_EFFECT,
+                                        .proves = CERTAINTY_NO_SIDE_EFFECT,
+                                        .reason = "rate_limited" };
+    outcome.closure = CLOSURE_NO_EFFECT;
+    outcome.event = "answer.unsent";
+    outcome.command = (struct outbox_id){ { { 0 } } };
+    outcome.task.purpose = TASK_RESEND;
+    outcome.task.due_ms = 30000;
+    return outcome;
+}
+
+static void what_was_proven_unsent_is_not_sent_before_it_is_due(void **state)
+{
+    struct bench *bench = *state;
+    const struct fence_row fenced = fence(bench, bench->store, uuid_new());
+    const struct attempt_outcome outcome = unsent(bench, &fenced);
+    assert_int_equal(write_outcome(bench, bench->store, &outcome), 3);
+    /* A command that is repeated meanwhile passes nothing … */
+    assert_int_equal(fence(bench, bench->store, uuid_new()).outcome, FENCE_NOT_CREATED);
+    pg_fixture_run(bench->url,
+                   "UPDATE oncepay.recovery_task SET due_at = now(), version = version + 1");
+    const struct fence_row again = fence(bench, bench->store, uuid_new());
+    assert_int_equal(again.outcome, FENCE_SENDING);
+    /* … and when it is sent, the wait for it is over: a lost answer gets a task of its own. */
+    const struct attempt_outcome lost = doubt(bench, &again);
+    assert_int_equal(write_outcome(bench, bench->store, &lost), 5);
+    assert_int_equal(number(bench,
+                            "SELECT count(*) FROM oncepay.recovery_task WHERE attempt_id = $id "
+                            "AND status <> 50 AND purpose = 1"),
+                     1);
+}
+
+static void an_older_fence_does_not_take_over_a_later_send(void **state)
+{
+    struct bench *bench = *state;
+    const struct uuid older = uuid_new();
+    const struct fence_row fenced = fence(bench, bench->store, older);
+    const struct attempt_outcome outcome = unsent(bench, &fenced);
+    assert_int_equal(write_outcome(bench, bench->store, &outcome), 3);
+    pg_fixture_run(bench->url,
+                   "UPDATE oncepay.recovery_task SET due_at = now(), version = version + 1");
+    assert_int_equal(fence(bench, bench->store, uuid_new()).outcome, FENCE_SENDING);
+    pg_fixture_run(bench->url, "UPDATE oncepay.fence_batch SET due_at = now() WHERE created_at = "
+                               "(SELECT min(created_at) FROM oncepay.fence_batch)");
+    struct sql_call call;
+    struct store_result result = { 0 };
+    struct overdue_fence *rows = NULL;
+    fence_claim_call(&call, &bench->arena, "stripe-main", 10, 45000);
+    CHECK(store_run(bench->store, &call, &result));
+    assert_int_equal(fence_claim_read(&result, &bench->arena, &rows), 1);
+    store_result_clear(&result);
+    assert_true(uuid_equal(rows[0].fence_batch, older));
+    assert_true(uuid_is_nil(rows[0].attempt.uuid));
+}
+
 static void one_worker_holds_a_task_and_a_lease_that_ran_out_is_taken_over(void **state)
 {
     struct bench *bench = *state;
@@ -464,6 +525,13 @@ static void a_case_is_opened_once_and_closed_with_the_attempt(void **state)
                      1);
     const struct attempt_outcome end = success(bench, &fenced);
     assert_int_equal(write_outcome(bench, bench->store, &end), 3);
+    opening.id.uuid = uuid_new();
+    opening.kind = CASE_PENDING_TOO_LONG;
+    opening.attempt_version = 0;
+    case_open_call(&call, &bench->arena, &opening, 1, 1);
+    CHECK(store_run(bench->store, &call, &result));
+    assert_int_equal(result_rows(&result), 0); /* nobody asks any more how it ends */
+    store_result_clear(&result);
     const struct case_closing closing = {
         bench->payment, bench->attempt, "m-1001", { uuid_new() }
     };
@@ -486,6 +554,8 @@ int main(void)
         BENCH_TEST(the_loser_leaves_its_evidence_and_nothing_else),
         BENCH_TEST(an_end_without_proof_is_refused_by_the_database),
         BENCH_TEST(prior_is_what_no_answer_and_no_proof_has_closed),
+        BENCH_TEST(what_was_proven_unsent_is_not_sent_before_it_is_due),
+        BENCH_TEST(an_older_fence_does_not_take_over_a_later_send),
         BENCH_TEST(one_worker_holds_a_task_and_a_lease_that_ran_out_is_taken_over),
         BENCH_TEST(the_end_of_the_attempt_resolves_its_task),
         BENCH_TEST(an_overdue_fence_names_what_is_still_sending),

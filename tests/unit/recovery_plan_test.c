@@ -137,8 +137,11 @@ static void a_proven_unsent_attempt_is_sent_again_until_out_of_tries_or_time(voi
     view.start_by_us = NOW + SECOND;
     view.expires_at_us = NOW;
     choose_is(view, RECOVERY_END_LOCAL);
-    view.attempt_state = ATTEMPT_UNKNOWN; /* evidence came for something that we thought unsent */
+    view.attempt_state = ATTEMPT_SENDING; /* its fence batch owns it */
     choose_is(view, RECOVERY_RESOLVE);
+    view = unknown(); /* evidence came for something that we thought unsent: find out */
+    view.purpose = TASK_RESEND;
+    choose_is(view, RECOVERY_REPLAY);
 }
 
 static void time_alone_makes_a_case_and_never_an_end(void **state)
