@@ -6,6 +6,7 @@
 #define ONCEPAY_STAGES_KEPT_MESSAGE_H
 
 #include "pipeline/bus.h"
+#include "pipeline/id.h"
 #include "pipeline/kept_body.h"
 
 struct kept_message {
@@ -21,5 +22,11 @@ void kept_message_of_request(const struct bus_message *message, enum content_typ
 /* A stage message: ids and versions, kept as they are. */
 void kept_message_of_commands(const struct bus_message *message, struct arena *arena,
                               struct kept_message *out);
+
+/*
+ * The id of what is kept of a message (outbox nil), or of one command in it: made from what it is, so
+ * that keeping it again changes nothing. It carries the time of the message's storing.
+ */
+struct uuid kept_message_id(const struct bus_message *message, struct uuid outbox);
 
 #endif

@@ -92,11 +92,12 @@ struct stage_item {
     struct bus_message *message;
     struct command command; /* command stages */
     enum stage_disposal disposal;
-    int64_t delay_ms;         /* STAGE_HAND_BACK */
-    struct problem problem;   /* STAGE_DEAD_LETTER */
-    bool with_case;           /* STAGE_DEAD_LETTER of a command: a person must look */
-    const char
-        *verdict; /* for metrics and logs: "accepted", "replayed" …; NULL: the disposal's name */
+    int64_t delay_ms;       /* STAGE_HAND_BACK */
+    struct problem problem; /* STAGE_DEAD_LETTER */
+    bool with_case;         /* STAGE_DEAD_LETTER of a command: a person must look */
+    int trials;             /* counted ones, this one included; 0: not singled out yet */
+    bool is_refused;        /* PostgreSQL refused it as data */
+    const char *verdict;    /* for metrics and logs: "accepted" …; NULL: the disposal's name */
 };
 
 struct stage_work {

@@ -140,6 +140,7 @@ static void decide(struct loop *loop, struct stage_item *const *items, size_t co
         stage_announce_forget(loop->stage);
         for (size_t i = 0; i < count; i++) {
             items[i]->disposal = STAGE_DONE;
+            items[i]->is_refused = false;
             items[i]->verdict = NULL;
         }
         const enum status status =
@@ -191,16 +192,23 @@ static void fail_alone(struct loop *loop, struct stage_item *item)
               LOG_ID("payment", item->command.payment.uuid), LOG_TEXT("sqlstate", error->sqlstate),
               LOG_TEXT("constraint", error->constraint), LOG_TEXT("statement", error->statement),
               LOG_TEXT("why", error->message));
-    int trials = 0;
-    if (delivery_trial_note(loop->stage->store, loop->work->durable, item_name(loop, item, name),
-                            &loop->arena, &trials) != STATUS_OK ||
-        trials < TRIALS_MAX) {
-        hand_back(item, 1000);
+    item->is_refused = true;
+    hand_back(item, 1000);
+    if (item->trials == 0 && delivery_trial_note(loop->stage->store, loop->work->durable, name,
+                                                 &loop->arena, &item->trials) != STATUS_OK) {
         return;
     }
+    if (item->trials < TRIALS_MAX) return;
     item->disposal = STAGE_DEAD_LETTER;
     item->with_case = true;
     item->problem = (struct problem){ PROBLEM_INTERNAL, NULL, "the database refuses this as data" };
+}
+
+static void forget_trials(struct loop *loop, const struct stage_item *item)
+{
+    char name[MESSAGE_NAME_SIZE];
+    (void)!delivery_trial_clear(loop->stage->store, loop->work->durable,
+                                item_name(loop, item, name), &loop->arena);
 }
 
 /* --- rounds -------------------------------------------------------------------------------- */
@@ -317,16 +325,15 @@ static void decode(struct loop *loop)
 static void decide_singled_out(struct loop *loop, struct stage_item *item)
 {
     char name[MESSAGE_NAME_SIZE];
-    int trials = 0;
     const enum status status =
         delivery_trial_note(loop->stage->store, loop->work->durable, item_name(loop, item, name),
-                            &loop->arena, &trials);
+                            &loop->arena, &item->trials);
     note_store(loop, status);
     if (status != STATUS_OK) {
         hand_back(item, 2000);
         return;
     }
-    if (trials > TRIALS_MAX) {
+    if (item->trials > TRIALS_MAX) {
         item->disposal = STAGE_DEAD_LETTER;
         item->with_case = true;
         item->problem =
@@ -334,10 +341,8 @@ static void decide_singled_out(struct loop *loop, struct stage_item *item)
         return;
     }
     decide(loop, &item, 1);
-    if (item->disposal == STAGE_DONE || item->disposal == STAGE_HAND_BACK) {
-        /* It ended: a hand-back for a reason is no trial. */
-        (void)!delivery_trial_clear(loop->stage->store, loop->work->durable, name, &loop->arena);
-    }
+    /* It ended: a hand-back for a reason is no trial. */
+    if (!item->is_refused) forget_trials(loop, item);
 }
 
 /* False: it could not be kept now, so the message must come again. */
@@ -354,7 +359,7 @@ static bool keep_dead_letter(struct loop *loop, const struct stage_item *item)
         kept_message_of_request(item->message, content, &loop->arena, &kept);
     }
     const struct dead_letter letter = {
-        .id = uuid_new(),
+        .id = kept_message_id(item->message, item->command.outbox.uuid),
         .consumer = loop->work->durable,
         .subject = kept.subject,
         .sequence = item->message->stream_sequence,
@@ -372,6 +377,7 @@ static bool keep_dead_letter(struct loop *loop, const struct stage_item *item)
     const enum status status = dead_letter_write(loop->stage->store, &letter, &loop->arena);
     note_store(loop, status);
     if (status != STATUS_OK) return false;
+    if (item->trials > 0) forget_trials(loop, item);
     LOG_WARNING("dead letter", LOG_ID("dead_letter", letter.id),
                 LOG_ID("payment", letter.payment.uuid), LOG_TEXT("code", letter.code),
                 LOG_TEXT("field", letter.field));

@@ -44,13 +44,19 @@ enum status dead_letter_write(struct store *store, const struct dead_letter *let
     return status;
 }
 
+void delivery_trial_note_call(struct sql_call *call, const char *consumer, const char *message,
+                              struct arena *arena)
+{
+    sql_call_begin(call, STMT_STAGE_TRIAL, arena);
+    sql_bind_text(call, consumer);
+    sql_bind_text(call, message);
+}
+
 enum status delivery_trial_note(struct store *store, const char *consumer, const char *message,
                                 struct arena *arena, int *out_trials)
 {
     struct sql_call call;
-    sql_call_begin(&call, STMT_STAGE_TRIAL, arena);
-    sql_bind_text(&call, consumer);
-    sql_bind_text(&call, message);
+    delivery_trial_note_call(&call, consumer, message, arena);
     struct store_result result = { 0 };
     TRY(store_run(store, &call, &result));
     *out_trials = result_int(&result, 0, 0);
@@ -58,13 +64,19 @@ enum status delivery_trial_note(struct store *store, const char *consumer, const
     return STATUS_OK;
 }
 
+void delivery_trial_clear_call(struct sql_call *call, const char *consumer, const char *message,
+                               struct arena *arena)
+{
+    sql_call_begin(call, STMT_STAGE_TRIAL_CLEAR, arena);
+    sql_bind_text(call, consumer);
+    sql_bind_text(call, message);
+}
+
 enum status delivery_trial_clear(struct store *store, const char *consumer, const char *message,
                                  struct arena *arena)
 {
     struct sql_call call;
-    sql_call_begin(&call, STMT_STAGE_TRIAL_CLEAR, arena);
-    sql_bind_text(&call, consumer);
-    sql_bind_text(&call, message);
+    delivery_trial_clear_call(&call, consumer, message, arena);
     struct store_result result = { 0 };
     const enum status status = store_run(store, &call, &result);
     store_result_clear(&result);

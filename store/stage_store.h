@@ -28,6 +28,10 @@ void dead_letter_call(struct sql_call *call, const struct dead_letter *letter, s
 enum status dead_letter_write(struct store *store, const struct dead_letter *letter,
                               struct arena *arena) MUST_CHECK;
 
+void delivery_trial_note_call(struct sql_call *call, const char *consumer, const char *message,
+                              struct arena *arena); /* -> one row, trials so far */
+void delivery_trial_clear_call(struct sql_call *call, const char *consumer, const char *message,
+                               struct arena *arena);
 /* Counts and commits one more trial; out_trials includes it. */
 enum status delivery_trial_note(struct store *store, const char *consumer, const char *message,
                                 struct arena *arena, int *out_trials) MUST_CHECK;

@@ -5,14 +5,15 @@
 #include "pipeline/crash_point.h"
 #include "pipeline/log.h"
 #include "pipeline/metrics.h"
+#include "stages/kept_message.h"
 #include "store/stage_store.h"
 
 enum {
     WAIT_FOR_BUDGET_US = 5 * 1000 * 1000, /* longer, and the message goes back to the stream */
     HAND_BACK_MS = 1000,
     MESSAGES_WANTED = 8,
-    REFUSED_DELIVERIES_MAX =
-        5, /* a fence that PostgreSQL refuses as data: then a dead letter with a case */
+    SINGLED_OUT_DELIVERIES = 3, /* above: fenced alone, with counted trials (protocol H6) */
+    TRIALS_MAX = 5,             /* then a dead letter with a case */
 };
 
 /* One fence transaction. */
@@ -64,7 +65,7 @@ static void keep_dead_letter(struct create_lane *self, struct command_work *comm
 {
     struct store_job *job = store_job_create(on_dead_letter, self);
     const struct dead_letter letter = {
-        .id = uuid_new(),
+        .id = kept_message_id(&command->hand->message, command->command.outbox.uuid),
         .consumer = self->durable,
         .subject = command->hand->message.subject,
         .sequence = command->hand->message.stream_sequence,
@@ -93,6 +94,81 @@ static void take(struct create_lane *self)
             keep_dead_letter(self, malformed, problem_word(PROBLEM_NOT_MSGPACK));
         }
     }
+}
+
+/* --- suspects ------------------------------------------------------------------------------ */
+
+/* A command of a message that came back again and again. */
+static bool is_suspect(const struct command_work *command)
+{
+    return command->hand->message.deliveries > SINGLED_OUT_DELIVERIES;
+}
+
+static void on_trials_forgotten(struct store_job *job, enum status status,
+                                struct store_result *results)
+{
+    (void)job;
+    (void)status; /* a trial too many on record singles out earlier, nothing more */
+    (void)results;
+}
+
+static void forget_trials(struct create_lane *self, const struct command_work *command)
+{
+    char name[UUID_TEXT_SIZE];
+    struct store_job *job = store_job_create(on_trials_forgotten, self);
+    delivery_trial_clear_call(store_job_call(job), self->durable,
+                              uuid_format(command->command.outbox.uuid, name), &job->arena);
+    store_queue_push(&self->lane.queue, job);
+}
+
+static void start_fence(struct create_lane *self, struct command_work **commands, size_t count);
+
+static void on_trial_noted(struct store_job *job, enum status status, struct store_result *results)
+{
+    struct create_lane *self = job->owner;
+    struct command_work *command = job->detail;
+    const bool is_noted = status == STATUS_OK;
+    self->is_fencing = false;
+    if (is_noted && result_int(&results[0], 0, 0) <= TRIALS_MAX) {
+        start_fence(self, &command, 1);
+        return;
+    }
+    budget_release(&self->budget, true);
+    if (is_noted) {
+        forget_trials(self, command);
+        keep_dead_letter(self, command, problem_word(PROBLEM_INTERNAL));
+    } else {
+        command_work_finish(self->lane.stage, command, HAND_BACK_MS, "hand_back");
+    }
+}
+
+/* Its trial is committed before it is tried, so that even a crash counts. */
+static void try_alone(struct create_lane *self, struct command_work *command)
+{
+    char name[UUID_TEXT_SIZE];
+    struct store_job *job = store_job_create(on_trial_noted, self);
+    delivery_trial_note_call(store_job_call(job), self->durable,
+                             uuid_format(command->command.outbox.uuid, name), &job->arena);
+    job->detail = command;
+    self->is_fencing = true;
+    store_queue_push(&self->lane.queue, job);
+}
+
+/* The first suspect that waits, taken out of the list; NULL if there is none. */
+static struct command_work *take_suspect(struct create_lane *self)
+{
+    struct command_work *suspect = NULL;
+    struct command_work *waiting = command_list_take(&self->waiting);
+    while (waiting != NULL) {
+        struct command_work *command = waiting;
+        waiting = waiting->next;
+        if (suspect == NULL && is_suspect(command)) {
+            suspect = command;
+        } else {
+            command_list_append(&self->waiting, command);
+        }
+    }
+    return suspect;
 }
 
 /* --- local ends ---------------------------------------------------------------------------- */
@@ -197,8 +273,7 @@ static void send(struct create_lane *self, const struct fence_row *row, struct f
     finding->fence = share;
     finding->sends =
         row->version / 2; /* each send is two versions: SENDING, and CREATED again when unsent */
-    /* A stored request that cannot be read is a bug: the attempt stays SENDING and the fence runs
-     * out. */
+    /* Route encoded it: bytes that cannot be read again are a bug of ours. */
     INVARIANT(psp_request_decode(bytes, arena, &request) == STATUS_OK);
     psp_lane_send(&self->lane, finding, REQUEST_CREATE, &request, key, send_by_us);
 }
@@ -246,8 +321,6 @@ static void take_fenced(struct create_lane *self, struct fence_job *fence, struc
     end_locally(self, ended, ended_commands, ended_count);
 }
 
-static void start_fence(struct create_lane *self, struct command_work **commands, size_t count);
-
 static void fence_refused(struct create_lane *self, struct fence_job *fence, enum status status)
 {
     const struct store_error *error = store_last_error(self->lane.store);
@@ -255,15 +328,9 @@ static void fence_refused(struct create_lane *self, struct fence_job *fence, enu
               LOG_TEXT("status", status_name(status)), LOG_TEXT("sqlstate", error->sqlstate),
               LOG_TEXT("why", error->message), LOG_NUMBER("count", (int64_t)fence->count));
     if (status != STATUS_BAD_DATA || fence->count == 1) {
-        for (size_t i = 0; i < fence->count; i++) {
-            struct command_work *command = fence->commands[i];
+        for (size_t i = 0; i < fence->count; i++) { /* it comes again, and is tried alone then */
             budget_release(&self->budget, true);
-            if (status == STATUS_BAD_DATA &&
-                command->hand->message.deliveries >= REFUSED_DELIVERIES_MAX) {
-                keep_dead_letter(self, command, problem_word(PROBLEM_INTERNAL));
-            } else {
-                command_work_finish(self->lane.stage, command, HAND_BACK_MS, "hand_back");
-            }
+            command_work_finish(self->lane.stage, fence->commands[i], HAND_BACK_MS, "hand_back");
         }
         return;
     }
@@ -281,14 +348,17 @@ static void on_fenced(struct store_job *job, enum status status, struct store_re
         fence_refused(self, fence, status);
         return;
     }
+    if (is_suspect(fence->commands[0])) forget_trials(self, fence->commands[0]);
     struct fence_row *rows = NULL;
     const size_t count = fence_read(&results[0], &job->arena, &rows);
     take_fenced(self, fence, rows, count, &job->arena);
-    for (size_t i = 0; i < fence->count;
-         i++) { /* no such attempt: a database older than the stream */
+    for (size_t i = 0; i < fence->count; i++) {
         if (fence->commands[i] == NULL) continue;
+        /* No such attempt: a database older than the stream. Its own outbox is what counts. */
+        LOG_WARNING("a command names an attempt that is not there",
+                    LOG_TEXT("account", self->lane.account->id));
         budget_release(&self->budget, true);
-        command_work_finish(self->lane.stage, fence->commands[i], HAND_BACK_MS, "hand_back");
+        command_work_finish(self->lane.stage, fence->commands[i], 0, "missing");
     }
 }
 
@@ -358,6 +428,12 @@ static void fence_what_may_go(struct create_lane *self, int64_t now_us)
     if (limit > batch_max) limit = batch_max;
     if (limit > FENCE_MAX) limit = FENCE_MAX;
     if (limit == 0) return;
+    struct command_work *suspect = take_suspect(self);
+    if (suspect != NULL) {
+        budget_take(&self->budget, 1);
+        try_alone(self, suspect);
+        return;
+    }
     struct command_work *commands[FENCE_MAX];
     const size_t count = next_commands(self, commands, limit);
     budget_take(&self->budget, count);

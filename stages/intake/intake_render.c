@@ -112,23 +112,8 @@ static void render_accept(const struct intake_batch *batch, const struct intake_
 
 struct uuid intake_render_id(const struct bus_message *message)
 {
-    enum { VERSION = 7, TIME_BYTES = 6 };
-    uint8_t digest[HASH_SIZE];
-    uint8_t identity[2 * sizeof(uint64_t)];
-    const uint64_t stored_us = (uint64_t)message->stored_at_us;
-    const uint64_t stored_ms = stored_us / 1000;
-    for (size_t i = 0; i < sizeof stored_us; i++) {
-        identity[i] = (uint8_t)(message->stream_sequence >> (8 * i));
-        identity[sizeof stored_us + i] = (uint8_t)(stored_us >> (8 * i));
-    }
-    hash_hmac_sha256((struct span){ identity, sizeof identity }, message->body, digest);
-    struct uuid id;
-    memcpy(id.bytes, digest, sizeof id.bytes);
-    for (size_t i = 0; i < TIME_BYTES; i++)
-        id.bytes[i] = (uint8_t)(stored_ms >> (8 * (TIME_BYTES - 1 - i)));
-    id.bytes[6] = (uint8_t)((id.bytes[6] & 0x0f) | VERSION << 4);
-    id.bytes[8] = (uint8_t)((id.bytes[8] & 0x3f) | 0x80);
-    return id;
+    static const struct uuid whole_message;
+    return kept_message_id(message, whole_message);
 }
 
 static void render_rejection(const struct intake_batch *batch, const struct intake_item *item,

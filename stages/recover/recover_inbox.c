@@ -4,6 +4,7 @@
  */
 #include "pipeline/clock.h"
 #include "pipeline/log.h"
+#include "stages/kept_message.h"
 #include "stages/recover/recover_lane.h"
 #include "store/stage_store.h"
 
@@ -197,7 +198,7 @@ static void keep_malformed(struct recover_lane *self, struct command_work *comma
     struct store_job *job = store_job_create(on_dead_letter, self);
     const struct bus_message *message = &command->hand->message;
     const struct dead_letter letter = {
-        .id = uuid_new(),
+        .id = kept_message_id(message, command->command.outbox.uuid),
         .consumer = "recover",
         .subject = message->subject,
         .sequence = message->stream_sequence,
