@@ -72,6 +72,31 @@ static void announce(const struct stray_work *work, const struct store_result *r
     stage_announce_send(stage);
 }
 
+static void report_failure(const struct stray_work *work, enum status status)
+{
+    LOG_ERROR("a stray fact could not be stored", LOG_ID("payment", work->input.payment.uuid),
+              LOG_ID("attempt", work->input.attempt.uuid), LOG_TEXT("why", status_name(status)),
+              LOG_TEXT("statement", store_last_error(work->findings->queue->store)->statement));
+}
+
+static void on_evidence_stored(struct store_job *job, enum status status,
+                               struct store_result *results)
+{
+    (void)results;
+    if (status != STATUS_OK) report_failure(job->detail, status);
+    end_work(job->detail);
+}
+
+/* Out of races: the observation is a row all the same (protocol D); an event stays unprocessed. */
+static void store_evidence_alone(struct stray_work *work)
+{
+    struct store_job *job = store_job_create(on_evidence_stored, work->findings);
+    attempt_result_call(store_job_call(job), &job->arena, &work->outcome, 1,
+                        work->findings->stage->actor, work->findings->account->id);
+    job->detail = work;
+    store_queue_push(work->findings->queue, job);
+}
+
 static void on_stored(struct store_job *job, enum status status, struct store_result *results)
 {
     struct stray_work *work = job->detail;
@@ -80,9 +105,9 @@ static void on_stored(struct store_job *job, enum status status, struct store_re
         return;
     }
     if (status != STATUS_OK) {
-        LOG_ERROR("a stray fact could not be stored", LOG_ID("payment", work->input.payment.uuid),
-                  LOG_ID("attempt", work->input.attempt.uuid), LOG_TEXT("why", status_name(status)),
-                  LOG_TEXT("statement", store_last_error(work->findings->queue->store)->statement));
+        report_failure(work, status);
+        store_evidence_alone(work);
+        return;
     } else {
         announce(work, results, &job->arena);
         if (work->plan.is_new) {
@@ -109,14 +134,17 @@ static void add_inbox(struct store_job *job, const struct finding *finding)
 static void on_loaded(struct store_job *job, enum status status, struct store_result *results)
 {
     struct stray_work *work = job->detail;
+    if (status != STATUS_OK) { /* the event stays unprocessed, and the sweep brings it again */
+        report_failure(work, status);
+        end_work(work);
+        return;
+    }
     struct store_job *next = store_job_create(on_stored, work->findings);
     next->detail = work;
-    if (status == STATUS_OK) {
-        struct stray_fact_rows rows;
-        stray_fact_load_read(&results[0], &next->arena, &rows);
-        stray_fact_calls(&work->input, &rows, &next->arena, next->calls, &work->plan);
-        next->call_count = work->plan.call_count;
-    }
+    struct stray_fact_rows rows;
+    stray_fact_load_read(&results[0], &next->arena, &rows);
+    stray_fact_calls(&work->input, &rows, &next->arena, next->calls, &work->plan);
+    next->call_count = work->plan.call_count;
     add_inbox(next, work->finding);
     if (next->call_count > 0) {
         store_queue_push(work->findings->queue, next);
