@@ -566,15 +566,3 @@ struct verdict judge(enum operation operation, const struct observation *observa
     }
     UNREACHABLE("attempt state out of range");
 }
-
-struct verdict judge_local_end(const struct judge_attempt *attempt, const char *reason)
-{
-    if (attempt->state != ATTEMPT_CREATED || attempt->prior) {
-        return stay(attempt, "may_have_been_sent");
-    }
-    struct verdict verdict = move(ATTEMPT_FAILED, CERTAINTY_NO_SIDE_EFFECT, reason);
-    verdict.proves = CERTAINTY_NO_SIDE_EFFECT;
-    verdict.strength = evidence_strength(SOURCE_LOCAL);
-    verdict.frees_target = true;
-    return verdict;
-}

@@ -92,13 +92,6 @@ struct verdict judge(enum operation operation, const struct observation *observa
                      const struct psp_capability *capability, const struct judge_attempt *attempt);
 
 /*
- * Our own decision not to send (canceled, expired before start, a stray fact on the target, out of
- * tries): CREATED -> FAILED with NO_SIDE_EFFECT, if no request may have reached the PSP (I6).
- * Otherwise changes is false. reason must outlive the verdict.
- */
-struct verdict judge_local_end(const struct judge_attempt *attempt, const char *reason);
-
-/*
  * C6: is every way closed by which this attempt, FAILED now, could still take money? Settle and the
  * guard ask it from fresh rows. prior: as above, about all requests. proof: the source of the
  * evidence that ended it; manual evidence never opens the guard (D).

@@ -302,7 +302,6 @@ static bool is_race_constraint(const char *constraint)
         "stray_fact_object_key",
         "manual_case_attempt_key",
         "manual_case_stuck",
-        "state_history",
     };
     for (size_t i = 0; i < COUNT_OF(NAMES); i++) {
         if (strncmp(constraint, NAMES[i], strlen(NAMES[i])) == 0) return true;

@@ -163,6 +163,8 @@ static int on_socket(void *user, curl_socket_t socket, curlsocktype purpose)
 
 static void set_wire_rules(CURL *easy, const struct http_transport_options *options)
 {
+    /* A resolver thread that hangs is left behind; joining it would stop every other call. */
+    SET(easy, CURLOPT_QUICK_EXIT, 1L);
     SET(easy, CURLOPT_PROTOCOLS_STR, options->allow_plain_http ? "http,https" : "https");
     SET(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     SET(easy, CURLOPT_PROXY, ""); /* the environment's too: behind one nothing would be proven */

@@ -74,18 +74,10 @@ static enum status build_create(const struct psp_create *in, struct arena *arena
     return STATUS_OK;
 }
 
-/* An id becomes a part of a path, so it is made of what Stripe's ids are made of. */
-static bool is_object_id(const char *text)
-{
-    const char *const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
-    const size_t length = strlen(text);
-    return length > 0 && length <= STRIPE_ID_LENGTH_MAX && strspn(text, alphabet) == length;
-}
-
 static enum status build_retrieve(const char *provider_object, struct arena *arena,
                                   struct psp_request *out)
 {
-    if (!is_object_id(provider_object)) return STATUS_BAD_DATA;
+    if (!stripe_is_object_id(provider_object)) return STATUS_BAD_DATA;
     *out = (struct psp_request){
         .method = "GET",
         .path = arena_format(arena, "/v1/payment_intents/%s", provider_object),

@@ -84,6 +84,13 @@ static enum observation_kind kind_of_status(const char *status)
     return OBSERVED_SERVER_ERROR;
 }
 
+bool stripe_is_object_id(const char *text)
+{
+    const char *const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
+    const size_t length = strlen(text);
+    return length > 0 && length <= STRIPE_ID_LENGTH_MAX && strspn(text, alphabet) == length;
+}
+
 bool stripe_intent_read(const json_t *intent, struct arena *arena, struct observation *out)
 {
     if (!text_is(json_string_value(json_object_get(intent, "object")), "payment_intent")) {
@@ -91,7 +98,7 @@ bool stripe_intent_read(const json_t *intent, struct arena *arena, struct observ
     }
     const char *id = stripe_token(intent, "id", STRIPE_ID_LENGTH_MAX, arena);
     const char *status = stripe_token(intent, "status", STRIPE_WORD_LENGTH_MAX, arena);
-    if (id == NULL || status == NULL) return false;
+    if (id == NULL || status == NULL || !stripe_is_object_id(id)) return false;
 
     out->provider_object = id;
     out->provider_status = status;

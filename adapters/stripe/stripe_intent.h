@@ -19,6 +19,9 @@ bool stripe_is_token(const char *text, size_t length_max);
 const char *stripe_token(const json_t *object, const char *name, size_t length_max,
                          struct arena *arena);
 
+/* An id becomes a part of a path, so it is made of what Stripe's ids are made of. */
+bool stripe_is_object_id(const char *text);
+
 /*
  * Fills kind, provider_status, provider_object, reference, amount, decline, error_code (of a
  * decline), handed_out and object_payable. False: no payment intent that can be read; out

@@ -460,25 +460,6 @@ static void an_event_about_the_payment_does_not_decide_a_refund(void **state)
 
 /* Local ends and freeing the target */
 
-static void only_an_attempt_that_was_never_sent_ends_locally(void **state)
-{
-    (void)state;
-    static const enum attempt_state STATES[] = { ATTEMPT_CREATED,    ATTEMPT_SENDING,
-                                                 ATTEMPT_PROCESSING, ATTEMPT_UNKNOWN,
-                                                 ATTEMPT_SUCCEEDED,  ATTEMPT_FAILED };
-    for (size_t i = 0; i < COUNT_OF(STATES); i++) {
-        for (int prior = 0; prior <= 1; prior++) {
-            struct judge_attempt attempt = attempt_in(STATES[i]);
-            attempt.prior = prior == 1;
-            const struct verdict verdict = judge_local_end(&attempt, "canceled");
-            const bool may_end = STATES[i] == ATTEMPT_CREATED && prior == 0;
-            assert_int_equal(verdict.changes, may_end);
-            assert_int_equal(verdict.next_state, may_end ? ATTEMPT_FAILED : STATES[i]);
-            assert_int_equal(verdict.proves, may_end ? CERTAINTY_NO_SIDE_EFFECT : 0);
-        }
-    }
-}
-
 static void a_failure_frees_the_target_only_when_every_way_is_closed(void **state)
 {
     (void)state;
@@ -534,7 +515,6 @@ int main(void)
         cmocka_unit_test(evidence_without_a_record_of_sending_goes_to_people),
         cmocka_unit_test(a_cancel_succeeds_by_the_cancel_and_fails_by_the_payment),
         cmocka_unit_test(an_event_about_the_payment_does_not_decide_a_refund),
-        cmocka_unit_test(only_an_attempt_that_was_never_sent_ends_locally),
         cmocka_unit_test(a_failure_frees_the_target_only_when_every_way_is_closed),
         cmocka_unit_test(names_cover_the_enums),
     };
