@@ -54,7 +54,7 @@ struct health {
     bool has_thread;
 };
 
-/* --- parts -------------------------------------------------------------------------------------- */
+/* --- parts -------------------------------------------------------------------------------- */
 
 static struct part *find_part(struct health *health, const char *name)
 {
@@ -102,7 +102,7 @@ int health_port(struct health *health)
     return http_server_port(health->daemon);
 }
 
-/* --- gauges ------------------------------------------------------------------------------------- */
+/* --- gauges ------------------------------------------------------------------------------- */
 
 static void show_recovery(const struct gauges *gauges)
 {
@@ -196,7 +196,7 @@ static void want_fresh(struct health *health)
     }
 }
 
-/* --- answers ------------------------------------------------------------------------------------ */
+/* --- answers ------------------------------------------------------------------------------ */
 
 static void answer_ready(struct health *health, struct health_answer *out)
 {
@@ -269,7 +269,7 @@ static enum MHD_Result handle(void *self, struct MHD_Connection *connection, con
     return result;
 }
 
-/* --- life --------------------------------------------------------------------------------------- */
+/* --- life --------------------------------------------------------------------------------- */
 
 static void start_thread(struct health *health)
 {

@@ -4,7 +4,7 @@
 #include "pipeline/case.h"
 #include "store/relay_store.h"
 
-/* Outbox entities of commands (protocol H1); the subject says which kind an attempt's command is. */
+/* Outbox entities (protocol H1); the subject says which kind an attempt's command is. */
 enum { OUTBOX_PAYMENT = 1, OUTBOX_ATTEMPT = 2, OUTBOX_DECISION = 5, OUTBOX_INBOX = 6 };
 
 int relay_command_entity(enum command_kind kind)
@@ -44,7 +44,7 @@ static bool kind_of(const char *subject, int entity, enum command_kind *out)
     }
 }
 
-/* --- pages -------------------------------------------------------------------------------------- */
+/* --- pages -------------------------------------------------------------------------------- */
 
 static void read_page(const struct store_result *result, const struct relay_command_mark *marks,
                       struct arena *arena, struct relay_command_page *out)
@@ -98,7 +98,7 @@ enum status relay_command_store_page(struct store *store, const struct relay_com
     return STATUS_OK;
 }
 
-/* --- what moved --------------------------------------------------------------------------------- */
+/* --- what moved --------------------------------------------------------------------------- */
 
 static enum statement check_of(enum command_kind kind)
 {
@@ -226,7 +226,7 @@ enum status relay_command_store_born(struct store *store, struct outbox_id id,
     return status;
 }
 
-/* --- writing ------------------------------------------------------------------------------------ */
+/* --- writing ------------------------------------------------------------------------------ */
 
 static void emit_call(struct sql_call *call, struct arena *arena,
                       const struct relay_emission *emissions, size_t count)
@@ -311,7 +311,7 @@ enum status relay_command_store_end(struct store *store, const struct relay_comm
     return run_all(store, calls, count);
 }
 
-/* --- the list of the stuck ---------------------------------------------------------------------- */
+/* --- the list of the stuck ---------------------------------------------------------------- */
 
 enum status relay_command_store_due(struct store *store, int32_t limit, struct arena *arena,
                                     struct relay_stuck **out_stuck, size_t *out_count)

@@ -91,12 +91,12 @@ struct relay_command_end {
 enum status relay_command_store_end(struct store *store, const struct relay_command_end *end,
                                     struct arena *arena) MUST_CHECK;
 
-/* --- the list of the stuck ------------------------------------------------------------------------ */
+/* --- the list of the stuck ---------------------------------------------------------------- */
 
 enum status relay_command_store_due(struct store *store, int32_t limit, struct arena *arena,
                                     struct relay_stuck **out_stuck, size_t *out_count) MUST_CHECK;
 
-/* One transaction: what moved leaves the list; what did not is looked at later, and emitted if it says so. */
+/* One transaction: what moved leaves the list; what did not is looked at, or emitted, later. */
 struct relay_stuck_round {
     const struct relay_stuck *moved;
     size_t moved_count;

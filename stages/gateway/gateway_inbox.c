@@ -60,8 +60,10 @@ static void answer(struct gateway_inbox *inbox, struct gateway_entry *entry,
     if (is_ours) entry->done(entry->self, outcome);
 }
 
-/* The next that is overdue, marked; NULL if there is none. It may be freed as soon as the lock is given back, so what
- * is needed of it is copied out. */
+/*
+ * The next that is overdue, marked; false if there is none. It may be freed as soon as the lock is
+ * given back, so what is needed of it is copied out.
+ */
 static bool next_overdue(struct gateway_inbox *inbox, int64_t monotonic_us,
                          void (**out_done)(void *self, enum gateway_outcome outcome),
                          void **out_self)

@@ -1,4 +1,4 @@
-/* The relay between a real PostgreSQL and a real nats-server that loses what it held. */
+/* tests/contract/relay_nats_test.c: the relay with a nats-server that loses what it held. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ static int stop_all(void **state)
     return 0;
 }
 
-/* --- a relay, driven by hand ---------------------------------------------------------------------- */
+/* --- a relay, driven by hand -------------------------------------------------------------- */
 
 static const char *const EVENT_SUBJECTS[] = { "pay.event.>" };
 static const char *const ROUTE_SUBJECTS[] = { "pay.route.*" };
@@ -158,7 +158,7 @@ static void request(struct rig *rig, const char *subject)
     bus_fixture_request(&rig->nats, subject, "");
 }
 
-/* --- rows ------------------------------------------------------------------------------------------ */
+/* --- rows --------------------------------------------------------------------------------- */
 
 /* One version of so many payments: one transaction, as a batch of a stage is. */
 static void write_version(struct rig *rig, int payments, int version)
@@ -216,7 +216,7 @@ static void check_order(struct rig *rig, int payments, int versions)
     arena_finish(&arena);
 }
 
-/* --- events ------------------------------------------------------------------------------------------ */
+/* --- events ------------------------------------------------------------------------------- */
 
 static void a_missing_stream_is_made_and_filled(void **state)
 {
@@ -302,7 +302,7 @@ static void the_whole_store_may_go(void **state)
     rig_close(&rig);
 }
 
-/* --- commands ------------------------------------------------------------------------------------------ */
+/* --- commands ----------------------------------------------------------------------------- */
 
 static uint64_t commands_left(struct rig *rig)
 {
