@@ -71,9 +71,9 @@ struct store *store_create(const struct store_options *options)
                               " -c plan_cache_mode=force_generic_plan";
     (void)snprintf(store->settings, sizeof store->settings,
                    "-c search_path=oncepay,pg_catalog -c statement_timeout=%d -c lock_timeout=%d"
-                   " -c idle_in_transaction_session_timeout=15000 -c jit=off -c "
-                   "tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
-                   " -c timezone=UTC"
+                   " -c idle_in_transaction_session_timeout=15000 -c jit=off -c timezone=UTC"
+                   " -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5"
+                   " -c tcp_keepalives_count=3"
                    " -c client_min_messages=warning%s",
                    options->statement_timeout_ms, options->lock_timeout_ms, plans);
     return store;
