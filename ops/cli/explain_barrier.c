@@ -97,9 +97,10 @@ static bool has_no_attempt(const struct situation *situation)
 static void say_no_attempt(struct situation *situation)
 {
     if (explain_is_over(situation->payment->view.status)) {
-        explain_say(situation, 0,
-                    "payment_guard_update: the payment is over, and an attempt is stored only with "
-                    "its move to AUTHORIZING, which is not listed from here.");
+        explain_say(
+            situation, 0,
+            "payment_guard_update: route stores an attempt only together with the payment's "
+            "move to AUTHORIZING, and no such move is listed from here.");
         return;
     }
     explain_say(situation, 0,
