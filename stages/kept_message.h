@@ -24,7 +24,7 @@ void kept_message_of_commands(const struct bus_message *message, struct arena *a
                               struct kept_message *out);
 
 /*
- * The id of what is kept of a message (outbox nil), or of one command in it: made from what it is, so
+ * The id of what is kept of a message (outbox nil), or of one command in it: made from it, so
  * that keeping it again changes nothing. It carries the time of the message's storing.
  */
 struct uuid kept_message_id(const struct bus_message *message, struct uuid outbox);

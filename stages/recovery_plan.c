@@ -61,7 +61,8 @@ enum recovery_action recovery_choose(const struct recovery_rule *rule,
         return view->claims == 0 ? RECOVERY_RETRIEVE_OBJECT : RECOVERY_RESOLVE;
     if (attempt_state_is_terminal(view->attempt_state)) return RECOVERY_RESOLVE;
     if (view->attempt_state == ATTEMPT_CREATED) return choose_resend(limits, view);
-    if (view->attempt_state == ATTEMPT_SENDING) return RECOVERY_RESOLVE; /* its fence batch owns it */
+    /* What is being sent is its fence batch's business. */
+    if (view->attempt_state == ATTEMPT_SENDING) return RECOVERY_RESOLVE;
     if (view->mismatch_open) return RECOVERY_STOP;
     for (size_t i = 0; i < rule->strategy_count; i++) {
         switch (rule->strategies[i]) {

@@ -308,7 +308,7 @@ static const char *error_word(const struct http_call *call, CURLcode result)
     if (call->send_by_passed) return "send_by_passed";
     if (call->resend_refused || result == CURLE_SEND_FAIL_REWIND) return "connection_died";
     if (call->answer_too_large) return "answer_too_large";
-    /* An enum of libcurl's with a hundred values, so a chain instead of a switch without default. */
+    /* An enum of libcurl's with a hundred values, so a table instead of a full switch. */
     static const struct {
         CURLcode code;
         const char *word;
