@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from producer import Producer  # noqa: E402
@@ -29,6 +30,7 @@ class Infrastructure(Scenario):
                     self.mend()
                 producer.wait_answered(30)
             self.stack.reconnect()
+            self.assertEqual(self.pids(), pids, "a process ended")
             self.check(producer.answers)
         finally:
             self.assertEqual(self.pids(), pids, "a process ended")
@@ -187,6 +189,15 @@ class JetStream(Infrastructure):
     def test_restarted(self):
         self.during(lambda: self.stack.restart("nats"))
 
+    def test_killed_again_and_again(self):
+        """A killed server forgets acks, or keeps messages whose acks it has: neither may hold anything up."""
+        def happens():
+            for _ in range(5):
+                self.stack.kill("nats")
+                self.stack.start("nats")
+                self.wait_ready()
+        self.during(happens)
+
     def test_killed(self):
         def happens():
             self.stack.kill("nats")
@@ -246,7 +257,6 @@ class PostgreSQL(Infrastructure):
 
 def wait_for_seconds(seconds):
     """Time that must pass by itself, counted from now; the result waits for what is left of it."""
-    import time
     until = time.monotonic() + seconds
     return lambda: time.sleep(max(0, until - time.monotonic()))
 

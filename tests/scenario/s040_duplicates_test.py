@@ -128,7 +128,7 @@ class OneIntake(Duplicates):
         self.assertEqual(first.json()["status"], "pending")  # the first answer, though it has long been paid
 
     def test_a_redis_that_lies(self):
-        """Another key's answer, or plain nonsense: none of it gets out."""
+        """A forged answer, another key's answer, plain nonsense: none of it gets out."""
         s = self.stack
         bodies = [s.request() for _ in range(2)]
         firsts = [s.ask(body) for body in bodies]
@@ -139,6 +139,10 @@ class OneIntake(Duplicates):
             self.assertEqual(s.ask(body).body, first.body)
         names = [name for name in s.redis("KEYS", "*").split("\n") if name.startswith("idem:")]
         self.assertEqual(len(names), 2)
+        for name in names:
+            s.redis("SETRANGE", name, str(int(s.redis("STRLEN", name)) - 9), "forged!!}")
+        for body, first in zip(bodies, firsts):
+            self.assertEqual(s.ask(body).body, first.body)
         for one, other in (names, names[::-1]):  # both have the one's answer, then both the other's
             self.assertEqual(s.redis("COPY", one, other, "REPLACE"), "1")
             for body, first in zip(bodies, firsts):
