@@ -345,6 +345,26 @@ class Poison(Scenario):
         for stream in self.SUBJECTS.values():
             s.nats.api("STREAM.PURGE." + stream)
 
+    def test_commands_about_what_is_not_there(self):
+        """Well-formed, and the database knows none of it: nothing happens, and nobody is held up."""
+        s = self.stack
+        before = s.number("SELECT count(*) FROM oncepay.payment_attempt")
+        kinds = {"pay.route.3": 1, "pay.create.stripe-main.new": 2, "pay.settle.1": 3,
+                 "pay.recover.evidence.stripe-main": 5}
+        for subject, kind in kinds.items():
+            command = {"o": os.urandom(16), "p": os.urandom(16), "e": os.urandom(16), "n": 1, "k": kind}
+            s.nats.publish(subject, pack({"v": 1, "commands": [command]}))
+        s.nats.flush()
+        bodies = [s.request() for _ in range(20)]
+        for body in bodies:
+            s.pay(body)
+        for body in bodies:
+            s.wait_payment(body["out_trade_no"], "CAPTURED")
+        self.assertEqual(s.number("SELECT count(*) FROM oncepay.payment_attempt"), before + len(bodies))
+        for stream in self.SUBJECTS.values():
+            s.nats.api("STREAM.PURGE." + stream)  # settle waits for what a restored database may lack for a while
+        s.assert_books_agree()
+
     def letters(self, subject):
         return self.stack.number("SELECT count(*) FROM oncepay.dead_letter WHERE subject = '%s'" % subject)
 
