@@ -432,7 +432,7 @@ class Limits(Scenario):
     def test_a_merchant_pays_with_its_own_user(self):
         s = self.stack
         nats = self.merchant()
-        inbox = nats.inbox()
+        inbox = "_INBOX.m-1001.7"
         sid = nats.subscribe(inbox)
         body = s.request()
         nats.publish("pay.intake.m-1001.pay", body, {"Content-Type": "application/json", "Pay-Reply-To": inbox})
@@ -455,7 +455,8 @@ class Limits(Scenario):
         self.assertIsNone(s.payment(body["out_trade_no"], "m-1002"))
 
     def test_a_merchant_may_not_listen_to_others(self):
-        for subject in ("pay.event.>", "pay.intake.>", "reply.m-1002.>", ">", "oncepay.>", "$JS.>"):
+        for subject in ("pay.event.>", "pay.intake.>", "reply.m-1002.>", "_INBOX.m-1002.>", "_INBOX.>", ">", "oncepay.>",
+                        "$JS.>"):
             nats = self.merchant()
             nats.subscribe(subject)
             nats.flush()
