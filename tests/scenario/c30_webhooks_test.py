@@ -1,5 +1,5 @@
-"""Cases about what a PSP tells by itself: who may tell, what is kept until it fits, what contradicts
-what is final, and what does not agree in amount. None of it moves a final status.
+"""Cases about what a PSP tells by itself: who may tell, what is kept until it fits, what
+contradicts what is final, and what does not agree in amount. None of it moves a final status.
 """
 import json
 import os
@@ -10,6 +10,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from case import (  # noqa: E402
     ACCOUNT, ALWAYS, Case, card, event_text, fault, main, provider_key, sign, wait_for)
 
+CONFIRMED_SUCCESS = 5
 DECLINED = "pm_card_chargeDeclined"
 SILENCE = [fault("lost_after_commit", times=ALWAYS), fault("no_webhooks")]
 
@@ -78,22 +79,20 @@ class Early(Case):
     """C26: an event that nobody matches is kept, and matched when there is somebody."""
 
     def test_c26_an_event_before_the_attempt_is_parked_then_matched_and_charges_once(self):
-        """A database that lost its last commits: the PSP knows a payment that we are yet to make. The
-        key is the same again, so the event finds it, and nobody sends a create for it."""
+        """A database that lost its last commits: the PSP knows a payment that we are yet to make.
+        The key is the same again, so the event finds it, and nobody sends a create for it."""
         s = self.stack
         body = s.request()
         key = provider_key(body["out_trade_no"])
         s.stop("create")
-        event = s.sim("/_sim/webhook", {
-            "account": ACCOUNT, "type": "payment_intent.succeeded", "object": "pi_early", "key": key,
-            "amount": 1099, "currency": "EUR", "metadata": {"reference": key}, "charge": True}, "POST")
-        self.wait_parked(event["event"])
+        event = self.psp_charges("pi_early", key, key=key)
+        self.wait_parked(event)
         number, payment, _ = self.accepted(body)
         s.wait_payment(number, "CAPTURED")
         self.assertEqual(self.requests(payment), ["retrieve"])  # the event was a hint only
         self.wait_cases(payment, [("unrecorded_send", "open", 2)])
-        self.assertEqual(s.value("SELECT payment_id FROM oncepay.webhook_inbox WHERE event_id = '%s'"
-                                 % event["event"]), payment)
+        self.assertEqual(s.value("SELECT payment_id FROM oncepay.webhook_inbox "
+                                 "WHERE event_id = '%s'" % event), payment)
         s.start("create")
         after, _, _ = self.accepted()
         s.wait_payment(after, "CAPTURED")
@@ -199,7 +198,7 @@ class Contradiction(Case):
 
     def pay_late(self, key):
         """The customer pays the declined object after all; the PSP tells us."""
-        self.stack.sim("/_sim/resolve", {"account": ACCOUNT, "key": key, "result": "succeeded"}, "POST")
+        self.psp_ends(key, "succeeded")
 
     def test_a_success_on_a_failed_attempt_is_a_stray_fact_and_holds_the_target(self):
         s = self.stack
@@ -219,7 +218,7 @@ class Contradiction(Case):
                          ("failed", False, "stray_fact"))
         self.assertEqual(self.hold(body["target"]), "stray_fact")
         status, answer = s.pay(s.request(target=body["target"]))
-        self.assertEqual((status, answer["code"]), (409, "target_held"))
+        self.assertEqual((status, answer.get("code")), (409, "target_held"))
         self.psp_says("succeeded", key)  # once more, as another event: no second fact
         self.settled(payment, 3)
         self.assertEqual((s.payment(number), self.strays(payment)),
@@ -262,15 +261,31 @@ class Contradiction(Case):
         self.assertEqual((len(s.charges(key)), len(s.charges(second_key))), (1, 1))
         s.verify()
 
+    def test_an_answer_of_success_after_an_event_of_failure_is_a_late_success(self):
+        """The PSP contradicts itself while its answer is on the way: create has the stray fact."""
+        s = self.stack
+        s.faults([fault("answer_delay_ms", ms=1500), fault("no_webhooks")])
+        number, payment, key = self.accepted()
+        wait_for("the PSP has charged", lambda: s.charges(key))
+        self.psp_says("payment_failed", key)
+        s.wait_payment(number, "FAILED")
+        self.wait_cases(payment, [("stray_fact", "open", 2)])
+        self.assertEqual(self.strays(payment), [("late_success", 1099, "EUR")])
+        self.assertEqual(self.evidence(payment, "answer"), [("answer", 200, CONFIRMED_SUCCESS)])
+        self.assertEqual(s.events(payment),
+                         ["payment.accepted", "payment.failed", "payment.late_success"])
+        self.assertEqual(self.statuses(payment), [10, 20, 60])
+        wait_for("its fence is gone", lambda: s.number(
+            "SELECT count(*) FROM oncepay.fence_batch WHERE '%s' = ANY (attempts)"
+            % s.attempts(number)[0]["id"]) == 0)
+        s.verify()
+
     def test_a_second_object_that_succeeds_under_one_reference_is_a_double_success(self):
         s = self.stack
         number, payment, key = self.accepted()
         s.wait_payment(number, "CAPTURED")
         before = s.attempts(number)
-        object_id = "pi_second" + key[3:15]
-        s.sim("/_sim/webhook", {
-            "account": ACCOUNT, "type": "payment_intent.succeeded", "object": object_id,
-            "amount": 1099, "currency": "EUR", "metadata": {"reference": key}, "charge": True}, "POST")
+        self.psp_charges("pi_second", key)
         self.wait_cases(payment, [("stray_fact", "open", 2)])
         self.assertEqual(self.strays(payment), [("second_success", 1099, "EUR")])
         self.assertEqual(s.events(payment),

@@ -1,6 +1,6 @@
-"""Cases about what leaves us: each event at least once, the first copies of a payment's events in the
-order of its versions, and copies that a consumer knows by their id. And about killing each process
-in turn while the cache is emptied again and again: nobody holds the only copy of anything.
+"""Cases about what leaves us: each event at least once, the first copies of a payment's events in
+the order of its versions, and copies that a consumer knows by their id. And about killing each
+process in turn while the cache is emptied again and again: nobody holds the only copy of anything.
 """
 import json
 import os
@@ -86,8 +86,8 @@ class Events(Case):
         s.assert_books_agree()
 
     def test_c51_the_same_event_again_and_again_has_one_effect(self):
-        """Published, killed before that was noted, published again after the restart; and twice more
-        by hand: three or more copies, one effect."""
+        """Published, killed before that was noted, published again after the restart; and twice
+        more by hand: three or more copies, one effect."""
         s = self.stack
         s.faults([fault("lost_after_commit", match={"probability": 0.5})])
         s.stop("relay")
@@ -95,7 +95,8 @@ class Events(Case):
         payments = [self.accepted(body)[1] for body in bodies]
         for body in bodies:
             s.wait_payment(body["out_trade_no"], "CAPTURED")
-        s.start("relay", environment={"ONCEPAY_CRASH_AT": "relay.after_publish_before_mark"}, wait=False)
+        s.start("relay", environment={"ONCEPAY_CRASH_AT": "relay.after_publish_before_mark"},
+                wait=False)
         s.wait_dead("relay")
         before = self.consume()
         self.assertGreaterEqual(before.copies, 1)
@@ -107,8 +108,8 @@ class Events(Case):
         for _ in range(2):
             self.window_over()
             for payment in payments:
-                told = json.loads(s.cli("--json", "outbox", "republish", "--payment", payment).stdout)
-                self.assertTrue(told["complete"], told)
+                done = s.cli("--json", "outbox", "republish", "--payment", payment)
+                self.assertTrue(json.loads(done.stdout)["complete"], done.stdout)
         again = self.consume()
         self.assertGreaterEqual(again.copies, once.copies + 4 * len(payments))
         self.assertEqual(again.effects, once.effects)
@@ -119,17 +120,18 @@ class Events(Case):
 
 
 class Invisible(Case):
-    """C50: the order of ids is not the order of commits. Rows written by hand; nothing else runs."""
+    """C50: the order of ids is not the order of commits. Rows by hand; nothing else runs."""
     stages = ("relay",)
 
     def insert(self, number, payment):
-        """An event row, as one statement. Ids follow number; equal text, so: sortable by eye."""
+        """An event row, as one statement. Ids follow number."""
         head = "".join("%s: %s\\n" % pair for pair in (
             ("ce-specversion", "1.0"), ("ce-id", self.id_of(number)), ("ce-subject", payment),
             ("ce-type", "oncepay.payment.accepted"), ("ce-sequence", "1")))
-        return ("INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id, "
-                "body, headers) VALUES ('%s', 2, 'pay.event.m-1001.payment.accepted', 1, '%s', 1, '%s', "
-                "'\\x80', E'%s');\n" % (self.id_of(number), payment, payment, head))
+        values = (self.id_of(number), payment, payment, head)
+        return ("INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, "
+                "payment_id, body, headers) VALUES ('%s', 2, 'pay.event.m-1001.payment.accepted', "
+                "1, '%s', 1, '%s', '\\x80', E'%s');\n" % values)
 
     def id_of(self, number):
         return self.floor[:-4] + "%04x" % number
@@ -139,7 +141,8 @@ class Invisible(Case):
         self.floor = self.stack.value("SELECT oncepay.uuid_floor(now())")
 
     def published(self):
-        return [message.headers["ce-id"] for message in self.stack.nats.stream_messages("PAY_EVENT")]
+        return [message.headers["ce-id"]
+                for message in self.stack.nats.stream_messages("PAY_EVENT")]
 
     def test_c50_an_event_that_commits_after_its_successor_is_not_skipped(self):
         s = self.stack
@@ -191,8 +194,9 @@ class Nobody(Case):
             self.assertEqual({status for status, _ in given}, {202}, number)
             self.assertEqual(len(set(given)), 1, "%s was answered in two ways" % number)
             self.assertEqual(s.payment(number)["status"], "CAPTURED", number)
-        self.assertEqual(s.number("SELECT count(*) FROM oncepay.payment"), len(producer.answers))
-        self.assertEqual(s.number("SELECT count(*) FROM oncepay.payment_attempt"), len(producer.answers))
+        for table in ("payment", "payment_attempt"):
+            self.assertEqual(s.number("SELECT count(*) FROM oncepay." + table),
+                             len(producer.answers), table)
         self.assertEqual(len(s.charges()), len(producer.answers))
         self.assertEqual(s.sql("SELECT kind, reason FROM oncepay.manual_case"), [])
         s.assert_books_agree()

@@ -9,13 +9,11 @@ import json
 import os
 import sys
 import time
-import urllib.error
-import urllib.request
 import uuid
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from msgpack import unpack  # noqa: E402
-from scenario import FAST, STAGES, Scenario, Stack, main, wait_for  # noqa: E402,F401
+from scenario import STAGES, Scenario, Stack, main, wait_for  # noqa: E402,F401
 
 ALWAYS = 1000000
 MERCHANT = "m-1001"
@@ -50,17 +48,14 @@ def provider_key(out_trade_no, merchant=MERCHANT, installation="dev"):
     return "op_" + base64.b32encode(digest).decode().lower().rstrip("=")
 
 
-def event_text(kind, object_id, status, reference, amount=1099, currency="eur", created=None, **more):
-    """A Stripe event about a payment intent, as bytes. received: amount_received, None leaves it out."""
-    received = more.pop("received", amount)
-    intent = {"id": object_id, "object": "payment_intent", "amount": amount, "currency": currency,
-              "status": status, "metadata": {} if reference is None else {"reference": reference}}
+def event_text(kind, object_id, status, reference, received=1099, **more):
+    """A Stripe event about a payment intent of 10.99 EUR, as bytes. received None: not said."""
+    intent = {"id": object_id, "object": "payment_intent", "amount": 1099, "currency": "eur",
+              "status": status, "metadata": {"reference": reference}, **more}
     if received is not None:
         intent["amount_received"] = received
-    intent.update(more)
     return json.dumps({"id": "evt_" + uuid.uuid4().hex[:24], "object": "event", "type": kind,
-                       "created": int(time.time() if created is None else created),
-                       "data": {"object": intent}}).encode()
+                       "created": int(time.time()), "data": {"object": intent}}).encode()
 
 
 def sign(body, at=None, secret="whsec_sim_" + ACCOUNT):
@@ -98,7 +93,7 @@ class Case(Scenario):
     def setUp(self):
         self.stack.faults([])
 
-    # --- the PSP's side ----------------------------------------------------------------------------
+    # --- the PSP's side -------------------------------------------------------------------------
 
     def posts(self, key):
         """How many creates the PSP has seen under the key."""
@@ -116,6 +111,18 @@ class Case(Scenario):
         return self.stack.sim("/_sim/webhook", dict(
             {"account": ACCOUNT, "type": "payment_intent." + kind, "key": key}, **more), "POST")
 
+    def psp_ends(self, key, result, **more):
+        """Something pending, or payable still, ends at the PSP; it tells us as it always does."""
+        self.stack.sim("/_sim/resolve", dict(
+            {"account": ACCOUNT, "key": key, "result": result}, **more), "POST")
+
+    def psp_charges(self, object_id, reference, **more):
+        """Money that the PSP takes without a request of ours, and its event. Returns its id."""
+        return self.stack.sim("/_sim/webhook", dict(
+            {"account": ACCOUNT, "type": "payment_intent.succeeded", "object": object_id,
+             "amount": 1099, "currency": "EUR", "metadata": {"reference": reference},
+             "charge": True}, **more), "POST")["event"]
+
     def post_event(self, body, signature=None, account=ACCOUNT):
         """Posts an event to the gateway as a PSP would; returns the HTTP status."""
         headers = {"Content-Type": "application/json"}
@@ -126,7 +133,7 @@ class Case(Scenario):
             headers)
         return status
 
-    # --- our books ---------------------------------------------------------------------------------
+    # --- our books ------------------------------------------------------------------------------
 
     def accepted(self, body=None, **fields):
         """Pays and returns (out_trade_no, payment id, provider key to be)."""
@@ -138,7 +145,8 @@ class Case(Scenario):
     def requests(self, payment):
         """Kinds of the requests sent for a payment, in order."""
         return [REQUEST[int(kind)] for (kind,) in self.stack.sql(
-            "SELECT kind FROM oncepay.attempt_request WHERE payment_id = '%s' ORDER BY id" % payment)]
+            "SELECT kind FROM oncepay.attempt_request WHERE payment_id = '%s' ORDER BY id"
+            % payment)]
 
     def task(self, payment):
         """The last task of a payment, or None."""
@@ -172,8 +180,9 @@ class Case(Scenario):
                  lambda: self.cases(payment) == expected, timeout, 0.1)
 
     def strays(self, payment):
-        return [(STRAY[int(kind)], int(amount), currency) for kind, amount, currency in self.stack.sql(
-            "SELECT kind, amount, currency FROM oncepay.stray_fact WHERE payment_id = '%s'" % payment)]
+        rows = self.stack.sql("SELECT kind, amount, currency FROM oncepay.stray_fact "
+                              "WHERE payment_id = '%s'" % payment)
+        return [(STRAY[int(kind)], int(amount), currency) for kind, amount, currency in rows]
 
     def hold(self, target):
         return self.stack.value("SELECT hold FROM oncepay.active_payment WHERE merchant = '%s' "
@@ -187,11 +196,19 @@ class Case(Scenario):
             "ORDER BY id, version" % payment)]
 
     def evidence(self, payment, source=None):
-        """(source, HTTP status, what it proves) of each observation, in the order of their making."""
+        """(source, HTTP status, what it proves) of each observation, as they were made."""
         rows = self.stack.sql("SELECT source, http_status, proves FROM oncepay.evidence "
                               "WHERE payment_id = '%s' ORDER BY created_at, id" % payment)
-        seen = [(SOURCE[int(s)], http and int(http), proves and int(proves)) for s, http, proves in rows]
+        seen = [(SOURCE[int(found)], http and int(http), proves and int(proves))
+                for found, http, proves in rows]
         return [row for row in seen if source in (None, row[0])]
+
+    def proof(self, payment):
+        """The source of the evidence that ended the payment's attempt."""
+        return SOURCE[self.stack.number(
+            "SELECT e.source FROM oncepay.evidence e JOIN oncepay.payment_attempt a "
+            "ON a.evidence_id = e.id AND a.payment_id = e.payment_id "
+            "WHERE a.payment_id = '%s'" % payment)]
 
     def event(self, payment, kind):
         """The body of the payment's only event of this kind, from the outbox."""
@@ -207,7 +224,7 @@ class Case(Scenario):
             "SELECT substring(subject from '[^.]*\\.[^.]*$') FROM oncepay.outbox WHERE kind = 2 "
             "AND version = 0 AND payment_id = '%s'" % payment))
 
-    # --- processes -----------------------------------------------------------------------------------
+    # --- processes ------------------------------------------------------------------------------
 
     def metrics(self, name):
         """What a process serves at /metrics, as lines."""
