@@ -527,6 +527,7 @@ void findings_service(struct findings *findings)
     struct finding *items[BATCH_MAX];
     const size_t limit = findings->batch_max < BATCH_MAX ? findings->batch_max : BATCH_MAX;
     const size_t taken = take(findings, items, limit);
+    INVARIANT(taken > 0);
     if (findings->batch_max < BATCH_MAX)
         findings->batch_max *= 2; /* halved for one bad row: grows back */
     if (items[0]->needs_load) {

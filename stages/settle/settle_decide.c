@@ -63,7 +63,6 @@ static bool is_mismatch(const char *code)
 {
     static const enum mismatch KINDS[] = { MISMATCH_AMOUNT, MISMATCH_CURRENCY, MISMATCH_REFERENCE,
                                            MISMATCH_OBJECT };
-    if (code == NULL) return false;
     for (size_t i = 0; i < COUNT_OF(KINDS); i++) {
         if (strcmp(code, mismatch_name((int)KINDS[i])) == 0) return true;
     }
@@ -95,7 +94,8 @@ static struct settle_decision unknown(const struct settle_facts *facts)
     if (code != NULL) decision.why = code;
     decision.certainty = CERTAINTY_UNKNOWN;
     decision.reason = decision.why;
-    if (is_mismatch(code)) { /* once per kind: the payment's reason says that it was told */
+    if (code != NULL && is_mismatch(code)) {
+        /* Once per kind: the payment's reason says that it was told. */
         const bool is_told = payment->reason != NULL && strcmp(payment->reason, code) == 0;
         decision.history_event = "settled.mismatch";
         decision.event = is_told ? 0 : EVENT_PAYMENT_AMOUNT_MISMATCH;
