@@ -42,8 +42,10 @@ enum command_reading command_hand_take(struct stage *stage, struct bus_message *
     struct arena arena = { 0 };
     const struct command *commands = NULL;
     size_t count = 0;
-    const enum command_reading reading =
-        command_batch_decode(message->body, &arena, &commands, &count);
+    enum command_reading reading = command_batch_decode(message->body, &arena, &commands, &count);
+    if (reading == COMMAND_NEWER && stage_newer_is_too_old(stage, message)) {
+        reading = COMMAND_MALFORMED; /* for us, for good */
+    }
     switch (reading) {
     case COMMAND_READ:
         hand->open = count;

@@ -287,6 +287,12 @@ int64_t stage_jitter_ms(int64_t ms)
     return ms <= 1 ? ms : ms / 2 + random_up_to(ms - ms / 2);
 }
 
+bool stage_newer_is_too_old(const struct stage *stage, const struct bus_message *message)
+{
+    return clock_real_us() - message->stored_at_us >
+           stage->config.timers.start_by_s * CLOCK_SECOND_US;
+}
+
 int64_t stage_spread_ms(int64_t ms)
 {
     const int64_t fifth = ms / 5;

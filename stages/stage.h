@@ -57,6 +57,12 @@ struct bus_consumer *stage_consumer_open(struct stage *stage, const char *stream
 /* Full jitter: a random wait between half of and the whole of ms. Not for secrets. */
 int64_t stage_jitter_ms(int64_t ms);
 
+/*
+ * A stage message of a newer schema is handed back for as long as a payment may wait for its start;
+ * then it becomes a dead letter (protocol H6).
+ */
+bool stage_newer_is_too_old(const struct stage *stage, const struct bus_message *message);
+
 /* ms, 20 % up or down: due times of rows (protocol G). */
 int64_t stage_spread_ms(int64_t ms);
 

@@ -304,8 +304,15 @@ static void decode(struct loop *loop)
                 }
                 break;
             case COMMAND_NEWER:
-                item.disposal = STAGE_HAND_BACK;
-                item.delay_ms = stage_jitter_ms(NEWER_SCHEMA_DELAY_MS);
+                if (stage_newer_is_too_old(loop->stage, &hand->message)) {
+                    item.disposal = STAGE_DEAD_LETTER;
+                    item.with_case = true;
+                    item.problem = (struct problem){ PROBLEM_UNKNOWN_VERSION, NULL,
+                                                     "nobody here reads this schema version" };
+                } else {
+                    item.disposal = STAGE_HAND_BACK;
+                    item.delay_ms = stage_jitter_ms(NEWER_SCHEMA_DELAY_MS);
+                }
                 add_item(loop, item);
                 break;
             case COMMAND_MALFORMED:

@@ -40,6 +40,7 @@ void relay_commander_init(struct relay_commander *commander, const struct config
         .bus = bus,
         .age_ms = config->relay.command_lag_ms + config->postgres.statement_timeout_ms,
         .stuck_after_us = config->timers.stuck_after_s * CLOCK_SECOND_US,
+        .standstill_us = 2 * config->streams.ack_wait_s * CLOCK_SECOND_US,
         .page_limit = PAGE_LIMIT,
         .emit_per_s = config->relay.republish_per_s_max,
     };
@@ -68,8 +69,8 @@ void relay_commander_finish(struct relay_commander *commander)
     *commander = (struct relay_commander){ 0 };
 }
 
-static const struct relay_subject *find_subject(const struct relay_commander *commander,
-                                                const char *subject)
+static struct relay_subject *find_subject(const struct relay_commander *commander,
+                                          const char *subject)
 {
     for (size_t i = 0; i < commander->subject_count; i++) {
         if (strcmp(commander->subjects[i].subject, subject) == 0) return &commander->subjects[i];
@@ -124,29 +125,28 @@ static void spend(struct relay_commander *commander, size_t count)
 
 /* --- what is left in the stream --------------------------------------------------------------- */
 
-/*
- * The first message on a subject that somebody will still get. A server that was killed may have
- * kept a message whose ack it has kept too (2.9: measured): nobody gets it again, and it must not
- * hold back what came after it for ever.
- */
-static enum status find_left(struct relay_commander *commander, const struct relay_subject *subject,
-                             struct arena *arena, struct bus_stored *out)
+/* The first message on a subject that somebody will still get (relay_standstill). */
+static enum status find_left(struct relay_commander *commander, struct relay_subject *subject,
+                             int64_t monotonic_us, struct arena *arena, struct bus_stored *out)
 {
     struct bus_consumer_info consumer;
     TRY(bus_stream_find(commander->bus, subject->stream, subject->subject, 1, arena, out));
     const enum status status =
         bus_consumer_info(commander->bus, subject->stream, subject->durable, arena, &consumer);
     if (status == STATUS_NOT_FOUND) return STATUS_OK; /* made anew, it begins with the first one */
-    if (status != STATUS_OK || out->sequence > consumer.ack_floor_sequence) return status;
-    return bus_stream_find(commander->bus, subject->stream, subject->subject,
-                           consumer.ack_floor_sequence + 1, arena, out);
+    if (status != STATUS_OK) return status;
+    const uint64_t from = relay_standstill_left_from(&subject->still, consumer.ack_floor_sequence,
+                                                     consumer.delivered_sequence, monotonic_us,
+                                                     commander->standstill_us);
+    if (out->sequence >= from) return STATUS_OK;
+    return bus_stream_find(commander->bus, subject->stream, subject->subject, from, arena, out);
 }
 
 /*
  * When the oldest command was written whose message is left; INT64_MAX: none is; 0: not known now.
  */
-static int64_t oldest_left_us(struct relay_commander *commander,
-                              const struct relay_subject *subject, struct arena *arena)
+static int64_t oldest_left_us(struct relay_commander *commander, struct relay_subject *subject,
+                              int64_t monotonic_us, struct arena *arena)
 {
     struct bus_stream_info info;
     struct bus_stored stored;
@@ -155,7 +155,7 @@ static int64_t oldest_left_us(struct relay_commander *commander,
     if (status == STATUS_NOT_FOUND) commander->is_stream_missing = true;
     if (status != STATUS_OK) return 0;
     if (info.messages == 0) return INT64_MAX;
-    status = find_left(commander, subject, arena, &stored);
+    status = find_left(commander, subject, monotonic_us, arena, &stored);
     if (status == STATUS_NOT_FOUND) return INT64_MAX;
     if (status != STATUS_OK) return 0;
     struct outbox_id id;
@@ -271,7 +271,7 @@ static bool sweep_subject(struct relay_commander *commander, struct relay_subjec
         sweep.rows[i].is_unmoved = commands[i].is_unmoved && !commands[i].is_known_stuck;
     }
     if (relay_sweep_has_unmoved(&sweep)) {
-        sweep.oldest_left_us = oldest_left_us(commander, subject, arena);
+        sweep.oldest_left_us = oldest_left_us(commander, subject, monotonic_us, arena);
     }
     const struct relay_sweep_end end = relay_sweep_decide(&sweep);
     for (size_t i = 0; i < count; i++) {
@@ -390,12 +390,12 @@ enum { NOT_ASKED = -1 };
  * Is the last command for it still waiting, or one that is older? Then its stage is not there yet.
  */
 static bool is_queued(struct relay_commander *commander, const struct relay_stuck *stuck,
-                      int64_t *oldest_us, struct arena *arena)
+                      int64_t monotonic_us, int64_t *oldest_us, struct arena *arena)
 {
-    const struct relay_subject *subject = find_subject(commander, stuck->subject);
+    struct relay_subject *subject = find_subject(commander, stuck->subject);
     if (subject == NULL) return true; /* its account is not configured any more */
     int64_t *oldest = &oldest_us[subject - commander->subjects];
-    if (*oldest == NOT_ASKED) *oldest = oldest_left_us(commander, subject, arena);
+    if (*oldest == NOT_ASKED) *oldest = oldest_left_us(commander, subject, monotonic_us, arena);
     return *oldest == 0 || *oldest <= stuck->emitted_us;
 }
 
@@ -423,7 +423,8 @@ static enum status check_stuck(struct relay_commander *commander, struct relay_s
             continue;
         }
         stuck[i].state = commands[i].state;
-        stuck[i].is_emitted = left > 0 && !is_queued(commander, &stuck[i], oldest_us, arena);
+        stuck[i].is_emitted =
+            left > 0 && !is_queued(commander, &stuck[i], monotonic_us, oldest_us, arena);
         if (stuck[i].is_emitted) {
             left--;
             emit(emissions, stuck[i].subject, &commands[i].command);

@@ -12,6 +12,7 @@
 
 #include "adapters/nats/bus_nats.h"
 #include "config/config.h"
+#include "stages/relay/relay_sweep.h"
 #include "store/relay_command_store.h"
 #include "store/relay_store.h"
 
@@ -23,6 +24,7 @@ struct relay_subject {
     int64_t mark_us;       /* commands up to here have been looked at */
     int64_t saved_us;      /* the mark that the database has */
     int64_t held_until_us; /* monotonic: a message is left, no use to look before */
+    struct relay_standstill still;
 };
 
 struct relay_commander {
@@ -32,7 +34,8 @@ struct relay_commander {
     size_t subject_count;
     int64_t age_ms;
     int64_t stuck_after_us;
-    int32_t page_limit; /* per subject */
+    int64_t standstill_us; /* two ack waits */
+    int32_t page_limit;    /* per subject */
     int64_t emit_per_s;
     int64_t tokens_us; /* bucket: microseconds' worth of commands */
     int64_t filled_us;

@@ -31,3 +31,19 @@ struct relay_sweep_end relay_sweep_decide(struct relay_sweep *sweep)
     }
     return end;
 }
+
+uint64_t relay_standstill_left_from(struct relay_standstill *still, uint64_t ack_floor,
+                                    uint64_t delivered, int64_t now_us, int64_t limit_us)
+{
+    if (delivered < still->delivered) *still = (struct relay_standstill){ 0 }; /* made anew */
+    if (still->since_us == 0 || ack_floor != still->floor) {
+        still->floor = ack_floor;
+        still->delivered = delivered;
+        still->since_us = now_us;
+    } else if (now_us - still->since_us >= limit_us) {
+        still->given_up = still->delivered;
+        still->delivered = delivered;
+        still->since_us = now_us;
+    }
+    return (ack_floor > still->given_up ? ack_floor : still->given_up) + 1;
+}

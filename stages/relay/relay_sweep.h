@@ -33,6 +33,22 @@ struct relay_sweep_end {
     bool is_left; /* … because its message may be left */
 };
 
+/*
+ * Which messages of a consumer somebody will still get. After a kill a 2.9 server can wait for ever
+ * for the ack of a message that it no longer has; a message may also be handed back for ever. What
+ * had been delivered when the ack floor stood still for two ack waits is not waited for any more:
+ * a command that comes twice is a no-op, one that never comes is a payment without an owner.
+ */
+struct relay_standstill {
+    uint64_t floor;     /* the ack floor when it was last seen to move … */
+    uint64_t delivered; /* … what had been delivered then … */
+    int64_t since_us;   /* … and when that was (monotonic); 0: never asked */
+    uint64_t given_up;  /* up to here nothing is waited for */
+};
+/* The sequence from which on a stored message is left for somebody. */
+uint64_t relay_standstill_left_from(struct relay_standstill *still, uint64_t ack_floor,
+                                    uint64_t delivered, int64_t now_us, int64_t limit_us);
+
 struct relay_sweep_end relay_sweep_decide(struct relay_sweep *sweep);
 
 /* Is there a row for which oldest_left_us matters? Otherwise nobody needs to ask the stream. */

@@ -84,6 +84,25 @@ static void without_allowance_nothing_happens(void **state)
     assert_int_equal(end.mark_us, 11);
 }
 
+static void what_never_moves_is_not_waited_for(void **state)
+{
+    (void)state;
+    struct relay_standstill still = { 0 };
+    /* The floor moves: what is above it is left. */
+    assert_int_equal(relay_standstill_left_from(&still, 10, 20, 1, 60), 11);
+    assert_int_equal(relay_standstill_left_from(&still, 12, 25, 50, 60), 13);
+    /* It stands still, while more is delivered: for two ack waits that may be slowness. */
+    assert_int_equal(relay_standstill_left_from(&still, 12, 30, 109, 60), 13);
+    assert_int_equal(relay_standstill_left_from(&still, 12, 30, 110, 60), 26);
+    /* What came later is waited for in its turn. */
+    assert_int_equal(relay_standstill_left_from(&still, 12, 40, 169, 60), 26);
+    assert_int_equal(relay_standstill_left_from(&still, 12, 40, 170, 60), 31);
+    /* It moves again. */
+    assert_int_equal(relay_standstill_left_from(&still, 50, 60, 171, 60), 51);
+    /* A consumer that was made anew begins anew. */
+    assert_int_equal(relay_standstill_left_from(&still, 0, 1, 172, 60), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -92,6 +111,7 @@ int main(void)
         cmocka_unit_test(a_message_that_is_left_holds_the_mark),
         cmocka_unit_test(a_cap_parts_no_moment),
         cmocka_unit_test(without_allowance_nothing_happens),
+        cmocka_unit_test(what_never_moves_is_not_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
