@@ -472,6 +472,10 @@ BEGIN
             IF to_regclass('oncepay.' || name_) IS NULL THEN
                 EXECUTE format('CREATE TABLE oncepay.%I PARTITION OF oncepay.%I FOR VALUES FROM (%L) TO (%L)',
                                name_, part.column1, oncepay.uuid_floor(lower_), oncepay.uuid_floor(upper_));
+                IF to_regproc('oncepay.refuse_change') IS NOT NULL THEN -- 0002 does it for those made before
+                    EXECUTE format('CREATE TRIGGER never_truncated BEFORE TRUNCATE ON oncepay.%I
+                                    FOR EACH STATEMENT EXECUTE FUNCTION oncepay.refuse_change()', name_);
+                END IF;
                 made := made + 1;
             END IF;
             lower_ := upper_;

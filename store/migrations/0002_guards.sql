@@ -52,7 +52,13 @@ BEGIN
     END LOOP;
     FOREACH t IN ARRAY ARRAY['state_history', 'evidence', 'outbox', 'attempt_request', 'stray_fact', 'payment',
                              'payment_operation', 'payment_attempt', 'active_payment', 'manual_case',
-                             'idempotency_key', 'webhook_inbox'] LOOP
+                             'idempotency_key', 'webhook_inbox', 'provider_object', 'attempt_step'] LOOP
+        EXECUTE format('CREATE TRIGGER never_truncated BEFORE TRUNCATE ON oncepay.%I
+                        FOR EACH STATEMENT EXECUTE FUNCTION oncepay.refuse_change()', t);
+    END LOOP;
+    -- Statement triggers of a parent do not hold for its partitions.
+    FOR t IN SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+              WHERE c.relnamespace = 'oncepay'::regnamespace AND c.relkind = 'r' LOOP
         EXECUTE format('CREATE TRIGGER never_truncated BEFORE TRUNCATE ON oncepay.%I
                         FOR EACH STATEMENT EXECUTE FUNCTION oncepay.refuse_change()', t);
     END LOOP;

@@ -436,6 +436,11 @@ UPDATE oncepay.state_history SET why = 'x';
 DELETE FROM oncepay.state_history;
 -- case OP007 history truncated (I7)
 TRUNCATE oncepay.state_history;
+-- case OP007 a partition of the history truncated (I7)
+DO $$ BEGIN EXECUTE (SELECT format('TRUNCATE oncepay.%I', c.relname) FROM pg_inherits i
+    JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'oncepay.state_history'::regclass LIMIT 1); END $$;
+-- case OP007 objects truncated
+TRUNCATE oncepay.provider_object;
 -- case OP007 evidence changed (I7)
 UPDATE oncepay.evidence SET proves = 5;
 -- case OP007 evidence deleted (I7)
