@@ -14,6 +14,9 @@ static const char *const ADVISORY_SUBJECTS[] = {
     "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.>",
 };
 
+/* nats-server's own max_payload, unless it is configured otherwise. */
+enum { INTAKE_MESSAGE_BYTES_MAX = 1024 * 1024 };
+
 static struct bus_stream_spec stream_of(const struct config_streams *streams, const char *name,
                                         const char *const *subjects, size_t subject_count,
                                         const struct config_stream *limits)
@@ -62,6 +65,8 @@ void config_topology(const struct config *config, struct arena *arena,
     };
     struct bus_stream_spec *specs = arena_allocate(arena, sizeof made);
     memcpy(specs, made, sizeof made);
+    /* Whatever the server lets through: a request that is too large gets an answer that says so. */
+    specs[0].message_bytes_max = INTAKE_MESSAGE_BYTES_MAX;
     struct bus_stream_spec *event = &specs[COUNT_OF(made) - 2];
     event->retention = BUS_LIMITS;
     event->age_max_s = streams->event_age_max_s;

@@ -147,7 +147,7 @@ nats_url() {
 nats_merchant_user() {
     cat <<CONF
         { user: "$1", password: "$(stack_secret "nats-$1")", permissions: {
-            publish: ["pay.intake.$1.>"], subscribe: ["_INBOX.$1.>", "reply.$1.>"] } }
+            publish: ["pay.intake.$1.>"], subscribe: ["_INBOX.$1.>", "reply.$1.>", "pay.event.$1.>"] } }
 CONF
 }
 

@@ -229,20 +229,23 @@ class Edges(Scenario):
     def setUp(self):
         self.stack.faults([])
 
-    def test_larger_than_the_stream_takes(self):
-        """The producer's publish is refused: nobody has it, and the producer knows."""
+    def test_larger_than_a_request_may_be(self):
+        """An answer that says so, and the raw message is kept; nothing is stored under the key."""
         s = self.stack
-        body = s.request(metadata={"a": "x" * 500})
-        raw = json.dumps(body).encode() + b" " * 65536
-        answer = s.nats.request("pay.intake.m-1001.pay", raw, {"Content-Type": "application/json"}).json()
-        self.assertEqual(answer["error"]["err_code"], 10054)
+        for size in (65537, 900000):
+            body = s.request()
+            raw = json.dumps(body).encode()
+            status, answer = s.pay(body, raw=raw + b" " * (size - len(raw)))
+            self.assertEqual((status, answer["code"]), (413, "too_large"))
+            self.assertIsNone(s.payment(body["out_trade_no"]))
+        self.assertEqual(s.number("SELECT count(*) FROM oncepay.dead_letter WHERE code = 'too_large'"), 2)
         self.assertEqual(s.pay()[0], 202)
 
-    def test_as_large_as_the_stream_takes(self):
+    def test_as_large_as_a_request_may_be(self):
         s = self.stack
         body = s.request()
         raw = json.dumps(body).encode()
-        status, _ = s.pay(body, raw=raw + b" " * (65536 - 400 - len(raw)))
+        status, _ = s.pay(body, raw=raw + b" " * (65536 - len(raw)))
         self.assertEqual(status, 202)
         s.wait_payment(body["out_trade_no"], "CAPTURED")
 
