@@ -354,7 +354,6 @@ static void on_written(struct store_job *job, enum status status, struct store_r
         }
         return;
     }
-    CRASH_POINT("findings.after_commit");
     int32_t *versions = arena_allocate(&job->arena, batch->count * sizeof *versions);
     attempt_result_read(&results[0], batch->count, versions);
     struct finding **losers = arena_allocate(&job->arena, batch->count * sizeof(struct finding *));

@@ -79,7 +79,7 @@ class Crash(Scenario):
         self.crash_at("relay", "relay.after_publish_before_mark")
 
     def test_gateway_after_commit_before_the_2xx(self):
-        self.crash_at("gateway", "gateway.after_commit")
+        self.crash_at("gateway", "gateway.after_commit_before_publish")
 
     def test_article_1_row_three_killed_workers_lease_is_taken_over(self):
         """A worker dies after its claim: nobody calls within the lease, somebody does after it."""
