@@ -2,9 +2,11 @@
 the end is the same in every order."""
 import os
 import sys
+import uuid
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from case import Case, fault, main, provider_key, wait_for  # noqa: E402
+from case import Case, card, fault, main, provider_key, wait_for  # noqa: E402
+from msgpack import pack  # noqa: E402
 
 QUICK = "100ms, 100ms, 200ms, 200ms, 300ms, 500ms, 1s, 1s"
 
@@ -117,6 +119,56 @@ class Interleaved(Case):
         s.faults([])
         s.wait_payment(after, "CAPTURED")
         self.charge(key)
+        s.assert_books_agree()
+
+
+class Repeated(Case):
+    """Protocol F, H1: a command may come again at any time; done once, it does nothing."""
+    delays = QUICK
+    KINDS = {"route": 1, "create": 2, "settle": 3, "recover": 5}
+
+    def commands(self, payment):
+        """(subject, body) of each command that was ever given for the payment, the last one first."""
+        rows = self.stack.sql(
+            "SELECT id, subject, entity_id, version FROM oncepay.outbox WHERE kind = 1 AND "
+            "(payment_id = '%s' OR entity_id IN (SELECT id FROM oncepay.webhook_inbox "
+            "WHERE payment_id = '%s')) ORDER BY id DESC" % (payment, payment))
+        return [(subject, pack({"v": 1, "commands": [{
+            "o": uuid.UUID(row).bytes, "p": uuid.UUID(payment).bytes, "e": uuid.UUID(entity).bytes,
+            "n": int(version), "k": self.KINDS[subject.split(".")[1]]}]}))
+                for row, subject, entity, version in rows]
+
+    def test_all_commands_of_ended_payments_again_in_any_order(self):
+        s = self.stack
+        s.faults([fault("lost_after_commit", match={"amount": 701}),
+                  fault("pending_then", ms=200, result="succeeded", match={"amount": 702})])
+        ends = {}
+        for amount, token, status in ((701, "pm_card_visa", "CAPTURED"),
+                                      (702, "pm_card_visa", "CAPTURED"),
+                                      (703, "pm_card_visa", "CAPTURED"),
+                                      (704, "pm_card_chargeDeclined", "FAILED")):
+            number, payment, key = self.accepted(amount=amount, method=card(token))
+            s.wait_payment(number, status)
+            wait_for("its event is evidence", lambda: self.evidence(payment, "webhook"))
+            ends[number] = (payment, key)
+
+        def picture():
+            return [(s.payment(number), s.attempts(number), self.posts(key), self.requests(payment),
+                     s.events(payment), self.cases(payment), self.strays(payment))
+                    for number, (payment, key) in ends.items()]
+        before = picture()
+        for payment, _ in ends.values():
+            commands = self.commands(payment)
+            kinds = {subject.split(".")[1] for subject, _ in commands}
+            self.assertEqual(kinds, {"route", "create", "settle", "recover"})
+            for subject, body in commands + commands[::-1] + commands:
+                s.nats.publish(subject, body, {"Content-Type": "application/msgpack"})
+        s.nats.flush()
+        for stream in ("PAY_ROUTE", "PAY_CREATE", "PAY_SETTLE", "PAY_RECOVER"):
+            wait_for("%s is empty" % stream, lambda: s.nats.api(
+                "STREAM.INFO." + stream)["state"]["messages"] == 0, 60)
+        self.assertEqual(picture(), before)
+        self.assertEqual(s.sql("SELECT consumer, code FROM oncepay.dead_letter"), [])
         s.assert_books_agree()
 
 
