@@ -137,18 +137,23 @@ redis_kill() { process_kill redis; }
 
 # ---- nats-server --------------------------------------------------------------------------------
 
-# nats_url [USER]: oncepay's own user may do everything; a merchant's may only send requests and
-# read answers (protocol E).
+# nats_url [USER]: oncepay's own, or a merchant's.
 nats_url() {
     local user=${1:-oncepay}
     printf 'nats://%s:%s@127.0.0.1:%s' "$user" "$(stack_secret "nats-$user")" "$(stack_port nats)"
 }
 
-nats_merchant_user() {
-    cat <<CONF
-        { user: "$1", password: "$(stack_secret "nats-$1")", permissions: {
-            publish: ["pay.intake.$1.>"], subscribe: ["_INBOX.$1.>", "reply.$1.>", "pay.event.$1.>"] } }
-CONF
+# config/nats-users.conf.in filled in: its last user stands for each merchant.
+nats_users() {
+    local template first='{ user: "@MERCHANT@"' last='} }' user merchant
+    template=$(<"$ONCEPAY_ROOT/config/nats-users.conf.in")
+    user=${template#*"$first"}
+    user="$first${user%%"$last"*}$last"
+    printf '%s' "${template%%"$first"*}" | sed "s/@ONCEPAY_PASSWORD@/$(stack_secret nats-oncepay)/"
+    for merchant in "${MERCHANTS[@]}"; do
+        sed "s/@MERCHANT@/$merchant/g; s/@MERCHANT_PASSWORD@/$(stack_secret "nats-$merchant")/" <<<"$user"
+    done
+    printf '%s\n' "${template##*"$last"}"
 }
 
 nats_start() {
@@ -161,13 +166,7 @@ server_name: oncepay
 listen: "127.0.0.1:$(stack_port nats)"
 http: "127.0.0.1:$(stack_port nats-monitor)"
 jetstream { store_dir: "$home/store" }
-authorization {
-    users: [
-        { user: "oncepay", password: "$(stack_secret nats-oncepay)" }
-$(nats_merchant_user m-1001)
-$(nats_merchant_user m-1002)
-    ]
-}
+$(nats_users)
 CONF
     )
     process_launch nats nats-server -c "$home/nats.conf"

@@ -25,6 +25,7 @@ source "$ONCEPAY_ROOT/ops/lib/servers.sh"
 source "$ONCEPAY_ROOT/ops/lib/programs.sh"
 
 SERVERS=(pg nats redis)
+MERCHANTS=(m-1001 m-1002) # of config/oncepay.yaml
 STAGES=(intake route create recover settle relay gateway)
 
 stack_default_base() {
@@ -116,7 +117,7 @@ stack_environment() {
         ONCEPAY_STACK_DIR "$ONCEPAY_STACK_DIR" \
         ONCEPAY_PORT_BASE "$ONCEPAY_PORT_BASE" \
         ONCEPAY_BIN "$ONCEPAY_BIN"
-    for merchant in m-1001 m-1002; do
+    for merchant in "${MERCHANTS[@]}"; do
         printf 'export %s=%q\n' "ONCEPAY_NATS_URL_${merchant//[^0-9a-zA-Z]/_}" "$(nats_url "$merchant")"
     done
     # shellcheck disable=SC2016

@@ -88,6 +88,8 @@ check "a merchant may not manage streams" may_not m-1002 'PUB $JS.API.STREAM.LIS
 check "a merchant may listen below its own inbox" may m-1001 'SUB _INBOX.m-1001.x 1'
 check "a merchant may not listen below another's" may_not m-1001 'SUB _INBOX.m-1002.> 1'
 check "a merchant may not listen to all inboxes" may_not m-1001 'SUB _INBOX.> 1'
+check "a merchant may read its events" may m-1002 'SUB pay.event.m-1002.> 1'
+check "a merchant may not read another's" may_not m-1001 'SUB pay.event.m-1002.> 1'
 check "a merchant may not read events of all" may_not m-1002 'SUB pay.event.> 1'
 
 # A pid that was given out again: same number, other birth.
