@@ -46,7 +46,7 @@ def summarise(found):
             "hot_payment": hot_ratio(windows["hot"], "payment"),
             "hot_attempt": hot_ratio(windows["hot"], "payment_attempt"),
             "rss_mib_max": max(windows["rss_mib"].values()),
-            "books_agree": windows.get("books_agree", False),
+            "books_agree": found.get("books", {}).get("agree", False),
         })
     return result
 
