@@ -15,10 +15,11 @@ class Fault:
     touches = ()             # no two faults touch one thing at the same time
     needs = ()               # of the machine or the layout: "root", "standby" …; else it is skipped
     duration_s = (1.0, 4.0)  # drawn between; (0, 0): it is over at once
+    variants = ({},)         # parameters that a schedule has all of before any comes again
 
-    def __init__(self, draw):
+    def __init__(self, draw, variant):
         self.seconds = round(draw.uniform(*self.duration_s), 2)
-        self.parameters = self.drawn(draw)
+        self.parameters = dict(self.drawn(draw), **variant)
         self.things = set(self.touched())
 
     def drawn(self, draw):

@@ -16,8 +16,10 @@ class Republish(Fault):
     name = "republish"
     duration_s = (0, 0)
 
+    variants = tuple({"kind": kind} for kind in KINDS)
+
     def drawn(self, draw):
-        return {"kind": draw.choice(KINDS), "count": draw.choice([5, 30, 150]), "times": draw.choice([1, 2])}
+        return {"count": draw.choice([5, 30, 150]), "times": draw.choice([1, 2])}
 
     def begin(self, run):
         copies = run.watcher.taken(self.parameters["kind"], self.parameters["count"], run.draw)
@@ -37,11 +39,12 @@ class Republish(Fault):
 class Poison(Fault):
     """What nobody can decode, on a subject of a stage. It becomes a dead letter, and holds nothing up."""
     name = "poison"
+    variants = tuple({"subject": subject} for subject in (
+        "pay.route.3", "pay.settle.5", "pay.create.stripe-main.new"))
     duration_s = (0, 0)
 
     def drawn(self, draw):
-        return {"subject": draw.choice(["pay.route.3", "pay.settle.5", "pay.create.stripe-main.new"]),
-                "number": draw.randrange(1 << 30)}
+        return {"number": draw.randrange(1 << 30)}
 
     def begin(self, run):
         body = b"\xc1 chaos %d" % self.parameters["number"]

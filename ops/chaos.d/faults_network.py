@@ -178,8 +178,7 @@ class Names(Fault):
     needs = ("dns",)
     duration_s = (1.5, 5.0)
 
-    def drawn(self, draw):
-        return {"how": draw.choice(["wrong", "late", "absent", "unknown"])}
+    variants = tuple({"how": how} for how in ("wrong", "late", "absent", "unknown"))
 
     def begin(self, run):
         self.before = dict(run.world.names.counts)

@@ -57,8 +57,7 @@ class Weather(Fault):
     touches = ("rules",)
     duration_s = (2.0, 5.0)
 
-    def drawn(self, draw):
-        return {"weather": draw.choice(sorted(WEATHER))}
+    variants = tuple({"weather": weather} for weather in WEATHER)
 
     def begin(self, run):
         self.is_set = run.world.set_rules(WEATHER[self.parameters["weather"]])

@@ -272,8 +272,7 @@ class PurgeStream(Fault):
     name = "purge_stream"
     duration_s = (0.5, 1.5)
 
-    def drawn(self, draw):
-        return {"stream": draw.choice(STREAMS)}
+    variants = tuple({"stream": stream} for stream in STREAMS)
 
     def touched(self):
         return ["nats", self.parameters["stream"].split("_")[1].lower()]
@@ -298,9 +297,7 @@ class DeleteConsumer(Fault):
     touches = ("nats",)
     duration_s = (0, 0)
 
-    def drawn(self, draw):
-        stream, durable = draw.choice(CONSUMERS)
-        return {"stream": stream, "durable": durable}
+    variants = tuple({"stream": stream, "durable": durable} for stream, durable in CONSUMERS)
 
     def begin(self, run):
         if (run.jetstream("CONSUMER.DELETE.%(stream)s.%(durable)s" % self.parameters) or {}).get("success"):

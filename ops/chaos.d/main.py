@@ -65,7 +65,7 @@ def make_layout(seed, can, options):
     layout["standby"] = number % 3 == 1 if number is not None else draw.random() < 0.4
     layout["instances"] = {stage: 1 if stage in ("gateway", "route") else 2 for stage in world_module.STAGES}
     if number is not None:
-        layout["deck_begin"] = round(number * len(schedule.usable(layout)) / max(1, options.places))
+        layout["deck_begin"] = round(number * len(schedule.cards(layout)) / max(1, options.places))
     return layout
 
 
@@ -236,21 +236,22 @@ def settle_down(run):
 
 def check(run):
     world = run.world
-    if not checks.is_there(world):
-        return {}
-    found = {
-        "verify": checks.verify(world),
-        "money": checks.money(world),
-        "answers": checks.answers(world, run.producers),
-        "events": checks.events(world, run.watcher),
-        "dead letters": checks.dead_letters(world, run.poison),
-        "processes": checks.processes(world),
-    }
-    found["requests"], timing = checks.requests(world, run.excused)
-    for name, problems in found.items():
+    timing = collections.Counter()
+    for name, what in (
+            ("verify", lambda: checks.verify(world)),
+            ("money", lambda: checks.money(world)),
+            ("answers", lambda: checks.answers(world, run.producers)),
+            ("events", lambda: checks.events(world, run.watcher)),
+            ("requests", lambda: checks.requests(world, run.excused, timing)),
+            ("dead letters", lambda: checks.dead_letters(world, run.poison)),
+            ("processes", lambda: checks.processes(world))):
+        try:
+            problems = what()
+        except Exception as error:  # the others are still worth knowing
+            problems = ["%s\n%s" % (error, traceback.format_exc())]
         for text in checks.some(problems):
             run.problem("%s: %s" % (name, text))
-    return timing
+    return dict(timing)
 
 
 def execute(options):

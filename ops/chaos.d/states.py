@@ -50,7 +50,7 @@ BY_LOG = {
 }
 BY_METRIC = {
     "placeholder of another worker, handed back":
-        ("intake", "oncepay_stage_messages_total", 'verdict="handed_back"'),
+        ("intake", "oncepay_stage_messages_total", 'verdict="hand_back"'),
     "answered from a stored first answer": ("intake", "oncepay_idempotency_hits_total", ""),
 }
 BY_SEEN = {

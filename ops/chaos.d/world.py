@@ -79,7 +79,6 @@ class World:
         self.make_servers()
         self.start_servers()
         self.open_proxy()
-        self.environment.update(self.own_urls())
         self.cli("migrate", check=True)
         self.cli("topology", "apply", check=True)
         self.make_programs()
@@ -260,7 +259,8 @@ class World:
 
     def cli(self, *words, check=False):
         done = subprocess.run([os.path.join(self.bin, "oncepay"), *words], cwd=self.dir, timeout=120,
-                              env=self.environment, capture_output=True, text=True)
+                              env=dict(self.environment, **self.own_urls()), capture_output=True,
+                              text=True)
         if check and done.returncode != 0:
             raise AssertionError("oncepay %s: %s%s" % (" ".join(words), done.stdout, done.stderr))
         return done
