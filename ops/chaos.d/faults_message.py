@@ -62,6 +62,7 @@ class Nonsense(Fault):
     def begin(self, run):
         head = {"Content-Type": "application/json"}
         bodies = [b"{", b"[]", b"", b"\xff\xfe", b'{"version": 99}', b'{"merchant": "m-1002"}']
+        run.poison += bodies
         if sum(run.publish("pay.intake.m-1001.pay", body, head) for body in bodies):
             run.saw("nonsense")
 

@@ -31,7 +31,7 @@ WEATHER = {
     "late_requests": [{"action": "delay_ms", "ms": 2600, "match": {"probability": 0.5}}],
     "lookups_fail": [{"action": "get_404", "times": 2}, {"action": "lost_after_commit",
                                                          "match": {"probability": 0.5}}],
-    "wrong_echo": [{"action": "wrong_echo", "amount": 1, "match": {"probability": 0.15}}],
+    "wrong_echo": [{"action": "wrong_echo", "amount": 1, "match": {"probability": 0.05}}],
     "late_webhooks": [{"action": "webhook_delay_ms", "ms": 4000, "match": {"probability": 0.6}},
                       {"action": "lost_after_commit", "match": {"probability": 0.4}}],
     "forged_webhooks": [{"action": "forge_webhooks", "times": 2, "match": {"probability": 0.6}},
@@ -54,7 +54,7 @@ class Weather(Fault):
     """A set of rules instead of the steady ones. Which rule meets a request is drawn by the simulator
     from its seed and the request's key."""
     name = "psp"
-    touches = ("rules",)
+    touches = ("rules", "sim")
     duration_s = (2.0, 5.0)
 
     variants = tuple({"weather": weather} for weather in WEATHER)

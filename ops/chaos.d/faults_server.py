@@ -327,28 +327,19 @@ class StoreFault(Fault):
 
 
 @register
-class CopyStore(StoreFault):
-    """Keeps a copy of JetStream's folder, which comes back later."""
-    name = "copy_store"
-
-    def begin(self, run):
-        nats = run.world.nats
-
-        def copy():
-            shutil.rmtree(nats.copy_path, ignore_errors=True)
-            shutil.copytree(nats.store, nats.copy_path)
-        self.without_nats(run, copy)
-
-
-@register
 class RestoreStore(StoreFault):
-    """What was eaten since comes again; what came since is gone."""
+    """JetStream's folder as it was a while ago: what was eaten since comes again, what came since is
+    gone."""
     name = "restore_store"
+    duration_s = (2.0, 6.0)
 
     def begin(self, run):
         nats = run.world.nats
-        if not os.path.exists(nats.copy_path):
-            return
+        shutil.rmtree(nats.copy_path, ignore_errors=True)
+        self.without_nats(run, lambda: shutil.copytree(nats.store, nats.copy_path))
+
+    def end(self, run):
+        nats = run.world.nats
 
         def restore():
             shutil.rmtree(nats.store)

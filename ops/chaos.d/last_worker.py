@@ -6,7 +6,7 @@ import time
 from signal import SIGCONT
 
 POINT = "create.after_fence"
-BEFORE_END_S = 6
+BEFORE_END_S = 12
 
 
 class LastWorker:
@@ -38,7 +38,7 @@ class LastWorker:
         world.note("the last worker woke up")
 
     def requests(self):
-        totals = self.run.world.sim("/_sim/requests")["totals"]
+        totals = self.run.world.sim("/_sim/requests", timeout=30)["totals"]
         return sorted((t["account"], t["count"]) for t in totals if t["method"] == "POST")
 
 

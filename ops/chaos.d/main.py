@@ -157,14 +157,29 @@ class Run:
             return []
 
 
+class ScheduleClock:
+    """The schedule's time: it stands still while a fault takes long to begin or end, so that what the
+    schedule keeps apart stays apart."""
+    STEP_MAX_S = 0.3
+
+    def __init__(self):
+        self.seconds, self.looked = 0.0, time.monotonic()
+
+    def now(self):
+        at = time.monotonic()
+        self.seconds += min(at - self.looked, self.STEP_MAX_S)
+        self.looked = at
+        return self.seconds
+
+
 def play(run, entries, seconds):
     """Begins and ends faults when their time has come, and keeps everything else running."""
     world = run.world
     running = []
     todo = list(entries)
-    begun = time.monotonic()
+    clock = ScheduleClock()
     while True:
-        now = time.monotonic() - begun
+        now = clock.now()
         for at, fault in [item for item in running if item[0] <= now]:
             running.remove((at, fault))
             world.note("end " + str(fault))
@@ -175,7 +190,7 @@ def play(run, entries, seconds):
             fault = todo.pop(0).fault
             world.note("begin " + str(fault))
             attempt(run, fault, fault.begin)
-            running.append((time.monotonic() - begun + fault.seconds, fault))
+            running.append((now + fault.seconds, fault))
         for _, fault in running:
             if hasattr(fault, "step"):
                 attempt(run, fault, fault.step)

@@ -46,3 +46,4 @@ class Proxy:
     def close(self):
         self.process.stdin.close()
         self.process.wait(10)
+        self.process.stdout.close()

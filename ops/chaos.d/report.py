@@ -38,7 +38,7 @@ def missing_states(reached, results):
     can = set.union(set(), *({need for need, yes in result.get("layout", {}).items() if yes}
                              for result in results))
     return [name for name in states.names()
-            if not reached.get(name) and states.NEEDS.get(name, next(iter(can), None)) in can]
+            if not reached.get(name) and (name not in states.NEEDS or states.NEEDS[name] in can)]
 
 
 def print_counts(title, counts):

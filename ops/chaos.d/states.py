@@ -2,7 +2,6 @@
 and logged, not from what was planned: a fault that met nobody reaches nothing.
 """
 import glob
-import json
 import os
 
 UNKNOWN_THEN = """
@@ -57,8 +56,8 @@ BY_SEEN = {
     "standby promoted": "promote",
     "worker asleep between fence and send until all was over": "worker_asleep_until_all_is_over",
 }
-# States that only some machines or layouts can reach: what they need.
-NEEDS = {}
+# What only some layouts or machines can reach: the need of the fault that leads there.
+NEEDS = {"standby promoted": "standby"}
 
 
 def names():
@@ -123,7 +122,3 @@ def total_counts(world):
         for key, value in counts.items():
             total[key] = total.get(key, 0) + value
     return total
-
-
-def show(counts):
-    return json.dumps(counts, indent=2)

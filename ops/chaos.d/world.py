@@ -280,7 +280,7 @@ class World:
         except urllib.error.HTTPError as error:
             return error.code, error.read()
 
-    def sim(self, path, body=None, method=None, timeout=10):
+    def sim(self, path, body=None, method=None, timeout=2):
         """The simulator's answer; None when it is away."""
         try:
             status, answer = self.http("http://127.0.0.1:%d%s" % (self.port("sim"), path), body, method,
