@@ -21,10 +21,10 @@ def rect(x, y, width, height, colour):
 
 
 def round_up(value):
-    """The next of 1, 2, 5, 10, … at or above it."""
+    """The next round number at or above it."""
     step = 1e-3
     while True:
-        for factor in (1, 2, 5):
+        for factor in (1, 1.2, 1.6, 2, 2.4, 3.2, 4, 6, 8):
             if value <= step * factor:
                 return step * factor
         step *= 10
@@ -35,15 +35,14 @@ class Panel:
 
     def __init__(self, title, top, unit):
         self.top = round_up(top or 1)
-        self.parts = [text(MARGIN, 22, title, 13)]
+        self.parts = [text(MARGIN, 22, title + (f", {unit}" if unit else ""), 13)]
         self.plot_width, self.plot_height = WIDTH - MARGIN - 14, HEIGHT - MARGIN - 34
-        for i in range(5):
+        for i in range(5 if unit else 0):
             value = self.top * i / 4
             y = self.y(value)
             self.parts.append(f'<line x1="{MARGIN}" y1="{y:.1f}" x2="{WIDTH - 14}" y2="{y:.1f}" '
                               'stroke="#ddd"/>')
             self.parts.append(text(MARGIN - 5, y + 4, f"{value:g}", 10, "end", "#555"))
-        self.parts.append(text(MARGIN - 5, 34, unit, 10, "end", "#555"))
 
     def x(self, part):
         return MARGIN + part * self.plot_width
@@ -85,8 +84,8 @@ def rates(found):
     bars = [(kind, w["per_s"]) for kind in ("ceiling", "pipeline", "naive")
             for w in windows.get(kind, [])]
     if not bars:
-        return empty("Payments per second, by window")
-    panel = Panel("Payments per second, by window", max(v for _, v in bars), "per s")
+        return empty("Rate by window")
+    panel = Panel("Rate by window", max(v for _, v in bars), "payments per second")
     for i, (kind, value) in enumerate(bars):
         panel.bar((i + 0.15) / len(bars), (i + 0.85) / len(bars), 0, value, COLOURS[kind])
     panel.legend([(k, COLOURS[k]) for k in ("ceiling", "pipeline", "naive") if windows.get(k)])
