@@ -1,5 +1,5 @@
-"""ops/chaos.d/chaos_test.py: the schedule is the seed's and keeps apart what must be; the checks find what
-they are there for; names are answered and lied about. Run by ctest; needs no server.
+"""ops/chaos.d/chaos_test.py: the schedule is the seed's and keeps apart what must be; the checks
+find what they are there for; names are answered and lied about. Run by ctest; needs no server.
 """
 import collections
 import json
@@ -18,7 +18,8 @@ import report  # noqa: E402
 import schedule  # noqa: E402
 import states  # noqa: E402
 
-EVERYTHING = {need: True for need in ("standby", "own_mounts", "shim", "faketime", "packet_filter", "dns")}
+EVERYTHING = {need: True for need in ("standby", "own_mounts", "shim", "faketime",
+                                      "packet_filter", "dns")}
 
 
 def texts(seed, seconds=60, **layout):
@@ -42,6 +43,17 @@ class Schedule(unittest.TestCase):
         dealt = collections.Counter(entry.fault.name for entry in schedule.make(1, 300, EVERYTHING))
         wanted = collections.Counter(cls.name for cls, _ in schedule.cards(EVERYTHING))
         self.assertEqual({name for name in wanted if dealt[name] < wanted[name]}, set())
+        self.assertEqual(dealt["promote"], 1)
+
+    def test_the_fixed_set_deals_every_card(self):
+        dealt = set()
+        for seed in (1, 2, 3):
+            for entry in schedule.make(seed, 45, dict(EVERYTHING, standby=seed == 2)):
+                dealt.add((entry.fault.name, *(entry.fault.parameters[name]
+                                               for name in sorted(entry.fault.variants[0]))))
+        wanted = {(cls.name, *(variant[name] for name in sorted(variant)))
+                  for cls, variant in schedule.cards(EVERYTHING)}
+        self.assertEqual(wanted - dealt, set())
 
     def test_what_the_machine_does_not_allow_is_not_dealt(self):
         self.assertEqual([text for text in texts(3, 600, dns=False, standby=False)
@@ -150,13 +162,15 @@ class Rows(unittest.TestCase):
     def test_of_a_key_that_ran_again_the_last_word_counts(self):
         def row(state):
             return {"account": "a", "key": "k", "state": state}
-        self.assertEqual(checks.one_row_a_key([row("failed"), row("succeeded")]), [row("succeeded")])
+        self.assertEqual(checks.one_row_a_key([row("failed"), row("succeeded")]),
+                         [row("succeeded")])
         self.assertEqual(checks.one_row_a_key([row("failed"), row("failed")]), [row("failed")])
         self.assertEqual(len(checks.one_row_a_key([row("succeeded"), row("succeeded")])), 2)
 
 
 class Names(unittest.TestCase):
-    query = b"\x12\x34\x01\x00\x00\x01\0\0\0\0\0\0" + b"\x03psp\x05chaos\x04test\0" + b"\0\x01\0\x01"
+    query = (b"\x12\x34\x01\x00\x00\x01\0\0\0\0\0\0" + b"\x03psp\x05chaos\x04test\0"
+             + b"\0\x01\0\x01")
 
     def test_right_and_wrong(self):
         for how, address in (("right", names.RIGHT), ("wrong", names.WRONG)):
@@ -173,7 +187,8 @@ class Names(unittest.TestCase):
 class Report(unittest.TestCase):
     def test_a_state_that_nobody_reached_is_missing_unless_it_cannot_be(self):
         reached = {name: 1 for name in states.names()}
-        able, unable = [{"layout": dict(EVERYTHING)}], [{"layout": dict(EVERYTHING, own_mounts=False)}]
+        able = [{"layout": dict(EVERYTHING)}]
+        unable = [{"layout": dict(EVERYTHING, own_mounts=False)}]
         self.assertEqual(report.missing_states(reached, able), [])
         first = states.names()[0]
         self.assertEqual(report.missing_states(dict(reached, **{first: 0}), able), [first])

@@ -1,5 +1,5 @@
-"""ops/chaos.d/faults_message.py: messages come twice, out of order, long after, or mean nothing; clocks
-are wrong."""
+"""ops/chaos.d/faults_message.py: messages come twice, out of order, long after, or mean nothing;
+clocks are wrong."""
 import os
 import uuid
 
@@ -11,8 +11,8 @@ KINDS = ["intake", "route", "create", "recover", "settle"]
 
 @register
 class Republish(Fault):
-    """Raw copies of requests and stage commands that were heard before, shuffled, some of them twice,
-    under message ids of their own."""
+    """Raw copies of requests and stage commands that were heard before, shuffled, some of them
+    twice, under message ids of their own."""
     name = "republish"
     duration_s = (0, 0)
 
@@ -37,7 +37,8 @@ class Republish(Fault):
 
 @register
 class Poison(Fault):
-    """What nobody can decode, on a subject of a stage. It becomes a dead letter, and holds nothing up."""
+    """What nobody can decode, on a subject of a stage. It becomes a dead letter, and holds
+    nothing up."""
     name = "poison"
     variants = tuple({"subject": subject} for subject in (
         "pay.route.3", "pay.settle.5", "pay.create.stripe-main.new"))
@@ -69,13 +70,15 @@ class Nonsense(Fault):
 
 @register
 class ClockSkew(Fault):
-    """One instance of a stage lives in another time for a while; its monotonic clock stays right."""
+    """One instance of a stage lives in another time for a while; its monotonic clock stays
+    right."""
     name = "clock_skew"
     needs = ("faketime",)
     duration_s = (3.0, 7.0)
 
     def drawn(self, draw):
-        return {"stage": draw.choice(STAGES), "offset_s": draw.choice([-3600, -120, -7, 7, 120, 3600])}
+        return {"stage": draw.choice(STAGES),
+                "offset_s": draw.choice([-3600, -120, -7, 7, 120, 3600])}
 
     def touched(self):
         return [self.parameters["stage"]]

@@ -1,4 +1,5 @@
-"""ops/chaos.d/faults_process.py: processes are killed, stand still, die and stop at named points."""
+"""ops/chaos.d/faults_process.py: processes are killed, stand still, die and stop at named
+points."""
 from signal import SIGCONT
 
 from fault import Fault, register
@@ -56,7 +57,8 @@ class Freeze(StageFault):
 
     def drawn(self, draw):
         is_long = draw.random() < 0.5
-        self.seconds = round(draw.uniform(LEASE_S + 1, LEASE_S + 3) if is_long else draw.uniform(0.3, 2), 2)
+        bounds = (LEASE_S + 1, LEASE_S + 3) if is_long else (0.3, 2)
+        self.seconds = round(draw.uniform(*bounds), 2)
         return super().drawn(draw)
 
     def begin(self, run):

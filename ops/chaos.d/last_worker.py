@@ -1,6 +1,7 @@
-"""ops/chaos.d/last_worker.py: a create that stops between its fence and the send, near the end of the
-run, and sleeps until everybody else has finished: recover has swept its fence, asked the PSP again and
-ended the payment. Then it wakes up with the request still in its hands, and must not send it.
+"""ops/chaos.d/last_worker.py: a create that stops between its fence and the send, near the end
+of the run, and sleeps until everybody else has finished: recover has swept its fence, asked the
+PSP again and ended the payment. Then it wakes up with the request still in its hands, and must
+not send it.
 """
 import time
 from signal import SIGCONT
