@@ -132,6 +132,7 @@ class DeadPlaceholders(PostgresFault):
     name = "dead_placeholders"
     touches = ("pg", "intake")
     duration_s = (0.8, 1.2)
+    variants = ({}, {})  # twice in the deck: what it leads to is rare
 
     def begin(self, run):
         run.world.primary.freeze()
@@ -141,6 +142,44 @@ class DeadPlaceholders(PostgresFault):
         run.world.primary.thaw()
         if killed:
             run.saw("dead_placeholders", killed)
+
+
+class StandbyFault(PostgresFault):
+    """Without its synchronous standby no commit of the primary returns, though each is made."""
+    needs = ("standby",)
+    duration_s = (1.0, 4.0)
+
+    def victim(self, run):
+        """None once it is the primary."""
+        return None if run.world.primary is run.world.standby else run.world.standby
+
+
+@register
+class KillStandby(StandbyFault):
+    name = "kill_standby"
+
+    def begin(self, run):
+        standby = self.victim(run)
+        if standby is not None:
+            standby.child.holds.add(self)
+            if standby.kill():
+                run.saw("kill.standby")
+
+    def end(self, run):
+        run.world.standby.child.holds.discard(self)
+
+
+@register
+class FreezeStandby(StandbyFault):
+    name = "freeze_standby"
+
+    def begin(self, run):
+        standby = self.victim(run)
+        if standby is not None and standby.freeze():
+            run.saw("freeze.standby")
+
+    def end(self, run):
+        run.world.standby.thaw()
 
 
 @register
@@ -153,6 +192,8 @@ class Promote(PostgresFault):
     def begin(self, run):
         world = run.world
         if world.primary is not world.pg or not world.standby.child.is_alive():
+            return
+        if not sql.wait_ready(world.standby.url, 10):
             return
         world.pg.child.holds.add("for good")
         world.pg.kill()

@@ -216,8 +216,8 @@ def heal(run):
     for disk in (world.primary.disk, world.nats.disk):
         disk.empty()
     for name, child in world.children.items():
-        child.holds.discard(None)
-        child.thaw()
+        if child.is_frozen:  # the last worker stands still by itself, and goes on doing so
+            child.thaw()
         if not (name == "pg" and world.primary is not world.pg):
             child.holds.clear()
     world.primary.thaw()
