@@ -163,7 +163,10 @@ static enum status write(struct world *world, struct job *job)
     write_cases(world, finding);
     if (finding->fence != NULL && !real->is_stored && finding->fence->open == 1)
         db_fence_done(world, finding->fence->id);
-    if (!uuid_is_nil(real->inbox.uuid)) db_inbox_done(world, real->inbox);
+    /* Who lost judges again; if it dies before that, the sweep brings the event again. */
+    const bool is_judged = finding->moved != 0 || !real->verdict.changes ||
+                           world->mutant == MUTANT_LOSER_IS_DONE;
+    if (!uuid_is_nil(real->inbox.uuid) && is_judged) db_inbox_done(world, real->inbox);
     return STATUS_OK;
 }
 

@@ -498,11 +498,13 @@ static void read_now(struct world *world, void *what)
 
 void job_read(struct world *world, struct job *job, job_statement_run run, job_done done)
 {
+    const unsigned number = job->worker->number;
     job->is_read_only = true;
     job->run = run;
     job->done = done;
-    world_after(world, choice_delay_us(&world->choices, CHOICE_STATEMENT, job->worker->number),
-                read_now, job);
+    int64_t delay_us = choice_delay_us(&world->choices, CHOICE_STATEMENT, number);
+    if (job->xid != 0) delay_us += choice_delay_us(&world->choices, CHOICE_EXECUTION, number);
+    world_after(world, delay_us, read_now, job);
 }
 
 static void go_on(struct world *world, void *what)
