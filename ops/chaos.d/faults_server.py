@@ -387,7 +387,7 @@ class StoreFault(Fault):
             change()
         finally:
             world.children["nats"].holds.discard(self)
-            world.keep()
+            world.nats.child.start()
             world.nats.wait_healthy()
             for child in world.stages("relay"):
                 child.thaw()
