@@ -11,10 +11,9 @@ SELECT merchant, 1, key_hash, fingerprint, 1, payment_id, 202, answer_headers, a
   FROM unnest(:merchant, :key_hash, :fingerprint, :payment_id, :answer_headers, :accepted_body, :lifetime_h)
     AS d(merchant, key_hash, fingerprint, payment_id, answer_headers, answer_body, lifetime_h);
 
-INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor, prev_hash,
-                                   hash, at)
+INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor, prev_hash, at)
 SELECT id, 1, id, 1, 0, 10, 'accepted', 'new_request', 'intake/yardstick/1', prev_hash, hash, at
-  FROM unnest(:payment_id, :zero_hash, :payment_hash_1, :at) AS d(id, prev_hash, hash, at);
+  FROM unnest(:payment_id, :zero_hash, :payment_hash_1, :at) AS d(id, prev_hash, at);
 
 -- Pointer and payment must name each other at the end of their statement: one statement.
 WITH pointer AS (
@@ -42,7 +41,7 @@ SELECT id, kind, subject, 1, payment_id, version, payment_id, body, headers
 
 -- transaction route
 INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor,
-                                   routing_version, prev_hash, hash, at)
+                                   routing_version, prev_hash, at)
 SELECT payment_id, entity, id, version, from_status, to_status, 'routed', 'first_that_serves', 'route/yardstick/1',
        routing_version, prev_hash, hash, at
   FROM unnest(:payment_id, :attempt_id, :routing_version, :payment_hash_1, :payment_hash_2, :attempt_hash_1, :at)
@@ -76,10 +75,9 @@ SELECT id, 1, subject, 2, attempt_id, 1, payment_id
   FROM unnest(:create_command_id, :create_subject, :attempt_id, :payment_id) AS d(id, subject, attempt_id, payment_id);
 
 -- transaction fence
-INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor, prev_hash,
-                                   hash, at)
+INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor, prev_hash, at)
 SELECT payment_id, 2, id, 2, 10, 20, 'fence', 'about to be sent', 'create/yardstick/1', prev_hash, hash, at
-  FROM unnest(:payment_id, :attempt_id, :attempt_hash_1, :attempt_hash_2, :at) AS d(payment_id, id, prev_hash, hash, at);
+  FROM unnest(:payment_id, :attempt_id, :attempt_hash_1, :attempt_hash_2, :at) AS d(payment_id, id, prev_hash, at);
 
 UPDATE oncepay.payment_attempt a
    SET status = 20, version = a.version + 1, certainty = 1, first_sent_at = now(), history_prev = d.prev_hash,
@@ -104,11 +102,11 @@ SELECT payment_id, id, attempt_id, request_id, 3, 12, 5, 200, 'succeeded', objec
     AS d(payment_id, id, attempt_id, request_id, object, reference, amount, currency, digest, excerpt);
 
 INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor,
-                                   evidence_id, policy_version, prev_hash, hash, at)
+                                   evidence_id, policy_version, prev_hash, at)
 SELECT payment_id, 2, id, 3, 20, 50, 'answer.succeeded', 'succeeded', 'create/yardstick/1', evidence_id, policy_version,
        prev_hash, hash, at
   FROM unnest(:payment_id, :attempt_id, :evidence_id, :policy_version, :attempt_hash_2, :attempt_hash_3, :at)
-    AS d(payment_id, id, evidence_id, policy_version, prev_hash, hash, at);
+    AS d(payment_id, id, evidence_id, policy_version, prev_hash, at);
 
 UPDATE oncepay.payment_attempt a
    SET status = 50, version = a.version + 1, certainty = 5, evidence_id = d.evidence_id, provider_payment_id = d.object,
@@ -129,10 +127,10 @@ DELETE FROM oncepay.fence_batch WHERE id = :fence_id;
 
 -- transaction settle
 INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor,
-                                   evidence_id, prev_hash, hash, at)
+                                   evidence_id, prev_hash, at)
 SELECT id, 1, id, 3, 20, 50, 'settled.succeeded', 'captured', 'settle/yardstick/1', evidence_id, prev_hash, hash, at
   FROM unnest(:payment_id, :evidence_id, :payment_hash_2, :payment_hash_3, :at)
-    AS d(id, evidence_id, prev_hash, hash, at);
+    AS d(id, evidence_id, prev_hash, at);
 
 UPDATE oncepay.payment p
    SET status = 50, version = p.version + 1, certainty = 5, authorised = p.amount, captured = p.amount,
