@@ -66,6 +66,8 @@ ALTER TABLE oncepay.payment_attempt DROP COLUMN history_prev;
 ALTER TABLE oncepay.state_history DROP COLUMN hash;
 ALTER TABLE oncepay.outbox DROP CONSTRAINT outbox_pk;
 CREATE INDEX outbox_id ON oncepay.outbox USING brin (id) WITH (pages_per_range = 64);
+-- Events of no payment: refusals, whose ids are made from the message.
+CREATE UNIQUE INDEX outbox_refusal ON oncepay.outbox (id) WHERE kind = 2 AND payment_id IS NULL;
 
 -- The time of a UUIDv7; what uuid_floor makes of a time, read back.
 CREATE FUNCTION oncepay.uuid_time(id uuid) RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -253,7 +255,7 @@ BEGIN
            -- I6: an end cites evidence of this attempt that proves exactly it. Local evidence proves it only
            -- from CREATED, with every request closed as unsent.
            count(*) FILTER (WHERE e.source <> 1
-                               OR (m.from_status = 10 AND m.certainty = 2 AND 0 = (
+                               OR (e.source = 1 AND m.from_status = 10 AND m.certainty = 2 AND 0 = (
                                       SELECT count(*) FROM oncepay.attempt_request r
                                        WHERE r.payment_id = m.payment_id AND r.attempt_id = m.id AND r.kind IN (1, 2)
                                          AND 0 = (SELECT count(*) FROM oncepay.evidence u
