@@ -13,7 +13,7 @@
 /* An answer as it is stored under a key and repeated, byte for byte. */
 struct intake_answer {
     int status;
-    const char *headers; /* "name: value\n" lines */
+    const char *headers; /* as stored: event_headers_encode */
     struct span body;
 };
 

@@ -40,8 +40,8 @@ h AS (
            m.history_hash, now()
       FROM moved m),
 r AS (
-    INSERT INTO oncepay.routing_decision (id, payment_id, follows, channel_account, attempt_id, routing_version, reasons)
-    SELECT m.decision_id, m.payment_id, m.ordinal - 1, m.account, m.attempt_id, $14::text, m.reasons::jsonb FROM moved m),
+    INSERT INTO oncepay.routing_decision (id, payment_id, follows, channel_account, routing_version, reasons)
+    SELECT m.decision_id, m.payment_id, m.ordinal - 1, m.account, $14::text, m.reasons::jsonb FROM moved m),
 o AS (
     INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id)
     SELECT m.command_id, 1, m.command_subject, 2, m.attempt_id, 1, m.payment_id FROM moved m)

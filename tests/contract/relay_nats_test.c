@@ -177,8 +177,8 @@ static void write_version(struct rig *rig, int payments, int version)
             " body, headers) SELECT overlay(gen_random_uuid()::text PLACING"
             " left(oncepay.uuid_floor(now())::text, 13) FROM 1)::uuid, 2,"
             " 'pay.event.m-1.payment.accepted', 1, id, %d, id, '{}',"
-            " 'ce-subject: ' || id || chr(10) || 'ce-sequence: %d' || chr(10) FROM p",
-            payments, version, version, version));
+            " '' FROM p",
+            payments, version, version));
     arena_finish(&arena);
 }
 

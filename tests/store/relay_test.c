@@ -115,7 +115,7 @@ static const char *event_sql(struct arena *arena, int payment, int version)
         "INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id, "
         "body,"
         " headers) VALUES (" TIME_ID ", 2, 'pay.event.m.payment.accepted', 1, '%s', %d, '%s',"
-        " '{}', 'ce-id: x');",
+        " '{}', '');",
         id, id, version, id, version, id);
 }
 

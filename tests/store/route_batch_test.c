@@ -167,9 +167,9 @@ static void a_set_of_payments_gets_its_attempts_in_one_transaction(void **state)
     assert_int_equal(
         count_rows(
             scene,
-            "routing_decision d JOIN payment_attempt a ON a.id = d.attempt_id WHERE d.follows = 0"
-            " AND d.reasons->>'reason' = 'taken'"
-            " AND d.reasons->'candidates'->1->>'reason' = 'not_needed'"),
+            "routing_decision d JOIN payment_attempt a ON a.payment_id = d.payment_id"
+            " AND a.ordinal = d.follows + 1 AND a.channel_account = d.channel_account"
+            " AND a.routing_version = d.routing_version WHERE d.follows = 0 AND d.reasons = '{}'"),
         100);
     assert_int_equal(
         count_rows(scene, "outbox o JOIN payment_attempt a ON a.id = o.entity_id WHERE o.kind = 1"
@@ -259,6 +259,11 @@ static void what_a_psp_cannot_say_goes_to_the_next_account(void **state)
     (void)accept_payment(scene, 2, 1000);
     assert_int_equal(run(scene), STATUS_OK);
     expect(scene, 1, ROUTE_TAKE, "taken");
+    assert_int_equal(
+        count_rows(scene, "routing_decision WHERE channel_account = 'stripe-backup' AND reasons ="
+                          " '{\"candidates\": [{\"account\": \"stripe-main\","
+                          " \"reason\": \"amount\"}]}'"),
+        1);
     assert_int_equal(count_rows(scene, "payment_attempt WHERE channel_account = 'stripe-backup'"
                                        " AND length(provider_key) = 30"),
                      1);
