@@ -1,5 +1,5 @@
-"""ops/chaos.d/fault.py: what a fault is, and the list of all. A fault is drawn (its parameters come from
-the seed alone), begins, ends, and says how often it was seen to have an effect.
+"""ops/chaos.d/fault.py: what a fault is, and the list of all. A fault is drawn (its parameters
+come from the seed alone), begins, ends, and says how often it was seen to have an effect.
 """
 
 KINDS = {}  # name -> class, in the order of definition
@@ -13,12 +13,13 @@ def register(cls):
 class Fault:
     name = None
     touches = ()             # no two faults touch one thing at the same time
-    needs = ()               # of the machine or the layout: "root", "standby" …; else it is skipped
+    needs = ()               # of machine and layout: "shim", "dns" …; else it is skipped
     duration_s = (1.0, 4.0)  # drawn between; (0, 0): it is over at once
+    variants = ({},)         # parameters that a schedule has all of before any comes again
 
-    def __init__(self, draw):
+    def __init__(self, draw, variant):
         self.seconds = round(draw.uniform(*self.duration_s), 2)
-        self.parameters = self.drawn(draw)
+        self.parameters = dict(self.drawn(draw), **variant)
         self.things = set(self.touched())
 
     def drawn(self, draw):

@@ -1,5 +1,5 @@
-"""ops/chaos.d/faults_message.py: messages come twice, out of order, long after, or mean nothing; clocks
-are wrong."""
+"""ops/chaos.d/faults_message.py: messages come twice, out of order, long after, or mean nothing;
+clocks are wrong."""
 import os
 import uuid
 
@@ -11,13 +11,15 @@ KINDS = ["intake", "route", "create", "recover", "settle"]
 
 @register
 class Republish(Fault):
-    """Raw copies of requests and stage commands that were heard before, shuffled, some of them twice,
-    under message ids of their own."""
+    """Raw copies of requests and stage commands that were heard before, shuffled, some of them
+    twice, under message ids of their own."""
     name = "republish"
     duration_s = (0, 0)
 
+    variants = tuple({"kind": kind} for kind in KINDS)
+
     def drawn(self, draw):
-        return {"kind": draw.choice(KINDS), "count": draw.choice([5, 30, 150]), "times": draw.choice([1, 2])}
+        return {"count": draw.choice([5, 30, 150]), "times": draw.choice([1, 2])}
 
     def begin(self, run):
         copies = run.watcher.taken(self.parameters["kind"], self.parameters["count"], run.draw)
@@ -35,13 +37,15 @@ class Republish(Fault):
 
 @register
 class Poison(Fault):
-    """What nobody can decode, on a subject of a stage. It becomes a dead letter, and holds nothing up."""
+    """What nobody can decode, on a subject of a stage. It becomes a dead letter, and holds
+    nothing up."""
     name = "poison"
+    variants = tuple({"subject": subject} for subject in (
+        "pay.route.3", "pay.settle.5", "pay.create.stripe-main.new"))
     duration_s = (0, 0)
 
     def drawn(self, draw):
-        return {"subject": draw.choice(["pay.route.3", "pay.settle.5", "pay.create.stripe-main.new"]),
-                "number": draw.randrange(1 << 30)}
+        return {"number": draw.randrange(1 << 30)}
 
     def begin(self, run):
         body = b"\xc1 chaos %d" % self.parameters["number"]
@@ -59,19 +63,22 @@ class Nonsense(Fault):
     def begin(self, run):
         head = {"Content-Type": "application/json"}
         bodies = [b"{", b"[]", b"", b"\xff\xfe", b'{"version": 99}', b'{"merchant": "m-1002"}']
+        run.poison += bodies
         if sum(run.publish("pay.intake.m-1001.pay", body, head) for body in bodies):
             run.saw("nonsense")
 
 
 @register
 class ClockSkew(Fault):
-    """One instance of a stage lives in another time for a while; its monotonic clock stays right."""
+    """One instance of a stage lives in another time for a while; its monotonic clock stays
+    right."""
     name = "clock_skew"
     needs = ("faketime",)
     duration_s = (3.0, 7.0)
 
     def drawn(self, draw):
-        return {"stage": draw.choice(STAGES), "offset_s": draw.choice([-3600, -120, -7, 7, 120, 3600])}
+        return {"stage": draw.choice(STAGES),
+                "offset_s": draw.choice([-3600, -120, -7, 7, 120, 3600])}
 
     def touched(self):
         return [self.parameters["stage"]]

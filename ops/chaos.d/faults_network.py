@@ -5,8 +5,14 @@ import subprocess
 from fault import Fault, register
 from world import SERVERS, STAGES
 
-PAIRS = (["%s-%s" % (stage, server) for stage in STAGES for server in SERVERS] + ["*-" + server for server in SERVERS]
+PAIRS = (["%s-%s" % (stage, server) for stage in STAGES for server in SERVERS]
+         + ["*-" + server for server in SERVERS]
          + ["stages-sim", "sim-gateway", "producer-nats"] * 3)
+LOSS = """
+add table inet chaos
+add chain inet chaos loss { type filter hook input priority 0; }
+add rule inet chaos loss meta l4proto tcp numgen random mod 1000 < %d counter drop
+"""
 
 
 class ProxyFault(Fault):
@@ -137,7 +143,7 @@ class Cut(ProxyFault):
         run.world.proxy.command(self.parameters["how"], self.pattern)
 
 
-# --- packets -----------------------------------------------------------------------------------------
+# --- packets -------------------------------------------------------------------------------------
 
 @register
 class PacketLoss(Fault):
@@ -152,14 +158,11 @@ class PacketLoss(Fault):
 
     def begin(self, run):
         run.excuse_begin(self)
-        rules = ("add table inet chaos; add chain inet chaos loss { type filter hook input priority 0; }; "
-                 "add rule inet chaos loss meta l4proto tcp numgen random mod 1000 < %d counter drop"
-                 % self.parameters["permille"])
-        subprocess.run(["nft", rules], check=True)
+        subprocess.run(["nft", LOSS % self.parameters["permille"]], check=True)
 
     def end(self, run):
-        shown = subprocess.run(["nft", "list", "chain", "inet", "chaos", "loss"], capture_output=True,
-                               text=True).stdout
+        shown = subprocess.run(["nft", "list", "chain", "inet", "chaos", "loss"],
+                               capture_output=True, text=True).stdout
         subprocess.run(["nft", "delete table inet chaos"], check=True)
         run.excuse_end(self)
         dropped = re.search(r"counter packets (\d+)", shown)
@@ -167,19 +170,18 @@ class PacketLoss(Fault):
             run.saw("packet_loss", int(dropped.group(1)))
 
 
-# --- names -------------------------------------------------------------------------------------------
+# --- names ---------------------------------------------------------------------------------------
 
 @register
 class Names(Fault):
-    """The PSP's name: a wrong answer (an address where nobody listens), a late one, or none. Standing
-    connections are cut, so that somebody asks."""
+    """The PSP's name: a wrong answer (an address where nobody listens), a late one, or none.
+    Standing connections are cut, so that somebody asks."""
     name = "dns"
     touches = ("dns", "net:stages-sim")
     needs = ("dns",)
     duration_s = (1.5, 5.0)
 
-    def drawn(self, draw):
-        return {"how": draw.choice(["wrong", "late", "absent", "unknown"])}
+    variants = tuple({"how": how} for how in ("wrong", "late", "absent", "unknown"))
 
     def begin(self, run):
         self.before = dict(run.world.names.counts)

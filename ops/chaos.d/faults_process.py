@@ -1,4 +1,5 @@
-"""ops/chaos.d/faults_process.py: processes are killed, stand still, die and stop at named points."""
+"""ops/chaos.d/faults_process.py: processes are killed, stand still, die and stop at named
+points."""
 from signal import SIGCONT
 
 from fault import Fault, register
@@ -19,8 +20,10 @@ CRASH_POINTS = {
 class StageFault(Fault):
     """One instance of a stage, or all of them."""
 
+    variants = tuple({"stage": stage} for stage in STAGES)
+
     def drawn(self, draw):
-        return {"stage": draw.choice(STAGES), "all": draw.random() < 0.3}
+        return {"all": draw.random() < 0.3}
 
     def touched(self):
         return [self.parameters["stage"]]
@@ -54,7 +57,8 @@ class Freeze(StageFault):
 
     def drawn(self, draw):
         is_long = draw.random() < 0.5
-        self.seconds = round(draw.uniform(LEASE_S + 1, LEASE_S + 3) if is_long else draw.uniform(0.3, 2), 2)
+        bounds = (LEASE_S + 1, LEASE_S + 3) if is_long else (0.3, 2)
+        self.seconds = round(draw.uniform(*bounds), 2)
         return super().drawn(draw)
 
     def begin(self, run):
@@ -72,7 +76,7 @@ class AtPoint(Fault):
     variable = None
 
     def drawn(self, draw):
-        return {"point": draw.choice(sorted(CRASH_POINTS)), "nth": draw.randint(1, 12)}
+        return {"nth": draw.randint(1, 8)}
 
     def touched(self):
         return [CRASH_POINTS[self.parameters["point"]]]
@@ -91,6 +95,7 @@ class AtPoint(Fault):
 @register
 class Crash(AtPoint):
     name = "crash"
+    variants = tuple({"point": point} for point in CRASH_POINTS)
     variable = "ONCEPAY_CRASH_AT"
     duration_s = (3.0, 8.0)
 
@@ -106,6 +111,10 @@ class Crash(AtPoint):
 class StopAtPoint(AtPoint):
     """Stands still at the point until the others have taken its work over."""
     name = "stop_at"
+    variants = tuple({"point": point} for point in (
+        "intake.before_ack", "route.after_commit_before_publish", "create.after_fence",
+        "create.after_send_before_result", "recover.after_claim", "recover.before_result",
+        "settle.after_commit_before_publish", "relay.before_publish"))
     variable = "ONCEPAY_STOP_AT"
     duration_s = (LEASE_S + 2, LEASE_S + 6)
 

@@ -1,5 +1,5 @@
-"""ops/chaos.d/faults_psp.py: what the simulator does wrong for a while, and webhooks that nobody sent.
-Rules: ops/sim/README.md.
+"""ops/chaos.d/faults_psp.py: what the simulator does wrong for a while, and webhooks that nobody
+sent. Rules: ops/sim/README.md.
 """
 import hashlib
 import hmac
@@ -9,64 +9,56 @@ import time
 from fault import Fault, register
 from world import ACCOUNTS
 
+
+def rule(action, probability=1.0, **more):
+    return {"action": action, "match": {"probability": probability}, **more}
+
+
 # Goes on all the time, under everything else.
-STEADY = [
-    {"action": "lost_after_commit", "match": {"probability": 0.04}},
-    {"action": "drop_before", "match": {"probability": 0.02}},
-    {"action": "duplicate_webhooks", "match": {"probability": 0.1}},
-    {"action": "reorder_webhooks", "ms": 300, "match": {"probability": 0.1}},
-]
+STEADY = [rule("lost_after_commit", 0.04), rule("drop_before", 0.02),
+          rule("duplicate_webhooks", 0.1), rule("reorder_webhooks", 0.1, ms=300)]
 WEATHER = {
-    "answers_lost": [{"action": "lost_after_commit", "match": {"probability": 0.5}},
-                     {"action": "reset", "match": {"probability": 0.2}},
-                     {"action": "half_body", "match": {"probability": 0.2}}],
-    "requests_dropped": [{"action": "drop_before", "times": 2, "match": {"probability": 0.7}}],
-    "errors_after": [{"action": "error_5xx_after", "stored": False, "match": {"probability": 0.3}},
-                     {"action": "error_5xx_after", "stored": True, "match": {"probability": 0.3}}],
-    "errors_before": [{"action": "error_5xx_before", "stored": False, "match": {"probability": 0.3}},
-                      {"action": "error_5xx_before", "stored": True, "match": {"probability": 0.3}}],
-    "busy": [{"action": "rate_limit_429", "match": {"probability": 0.4}},
-             {"action": "in_progress_409", "match": {"probability": 0.4}}],
-    "late_answers": [{"action": "answer_delay_ms", "ms": 2500, "match": {"probability": 0.5}}],
-    "late_requests": [{"action": "delay_ms", "ms": 2600, "match": {"probability": 0.5}}],
-    "lookups_fail": [{"action": "get_404", "times": 2}, {"action": "lost_after_commit",
-                                                         "match": {"probability": 0.5}}],
-    "wrong_echo": [{"action": "wrong_echo", "amount": 1, "match": {"probability": 0.15}}],
-    "late_webhooks": [{"action": "webhook_delay_ms", "ms": 4000, "match": {"probability": 0.6}},
-                      {"action": "lost_after_commit", "match": {"probability": 0.4}}],
-    "forged_webhooks": [{"action": "forge_webhooks", "times": 2, "match": {"probability": 0.6}},
-                        {"action": "duplicate_webhooks", "times": 3, "match": {"probability": 0.4}}],
-    "no_webhooks": [{"action": "no_webhooks"}, {"action": "lost_after_commit",
-                                                "match": {"probability": 0.5}}],
-    "replays_fail": [{"action": "lost_after_commit", "times": 4, "match": {"probability": 0.5}}],
+    "answers_lost": [rule("lost_after_commit", 0.5), rule("reset", 0.2), rule("half_body", 0.2)],
+    "requests_dropped": [rule("drop_before", 0.7, times=2)],
+    "errors_after": [rule("error_5xx_after", 0.3, stored=False),
+                     rule("error_5xx_after", 0.05, stored=True)],
+    "errors_before": [rule("error_5xx_before", 0.3, stored=False),
+                      rule("error_5xx_before", 0.05, stored=True)],
+    "busy": [rule("rate_limit_429", 0.4), rule("in_progress_409", 0.4)],
+    "late_answers": [rule("answer_delay_ms", 0.5, ms=2500)],
+    "late_requests": [rule("delay_ms", 0.5, ms=2600)],
+    "lookups_fail": [rule("get_404", times=2), rule("lost_after_commit", 0.5)],
+    "wrong_echo": [rule("wrong_echo", 0.05, amount=1)],
+    "late_webhooks": [rule("webhook_delay_ms", 0.6, ms=4000), rule("lost_after_commit", 0.4)],
+    "forged_webhooks": [rule("forge_webhooks", 0.6, times=2),
+                        rule("duplicate_webhooks", 0.4, times=3)],
+    "no_webhooks": [rule("no_webhooks"), rule("lost_after_commit", 0.5)],
+    "replays_fail": [rule("lost_after_commit", 0.5, times=4)],
     # The two hostile profiles of design §6.
-    "keep_successes_only": [{"action": "keep_successes_only"},
-                            {"action": "decline", "code": "do_not_honor", "match": {"probability": 0.4}},
-                            {"action": "lost_after_commit", "match": {"probability": 0.4}}],
-    "declined_stays_payable": [{"action": "declined_stays_payable", "ms": 1500},
-                               {"action": "decline", "code": "generic_decline",
-                                "match": {"probability": 0.4}}],
+    "keep_successes_only": [rule("keep_successes_only"), rule("lost_after_commit", 0.4),
+                            rule("decline", 0.4, code="do_not_honor")],
+    "declined_stays_payable": [rule("declined_stays_payable", ms=4000),
+                               rule("decline", 0.4, code="generic_decline")],
 }
 
 
 @register
 class Weather(Fault):
-    """A set of rules instead of the steady ones. Which rule meets a request is drawn by the simulator
-    from its seed and the request's key."""
+    """A set of rules instead of the steady ones. Which rule meets a request is drawn by the
+    simulator from its seed and the request's key."""
     name = "psp"
-    touches = ("rules",)
-    duration_s = (2.0, 5.0)
+    touches = ("rules", "sim")
+    duration_s = (2.0, 4.0)
 
-    def drawn(self, draw):
-        return {"weather": draw.choice(sorted(WEATHER))}
+    variants = tuple({"weather": weather} for weather in WEATHER)
 
     def begin(self, run):
         self.is_set = run.world.set_rules(WEATHER[self.parameters["weather"]])
-        self.rows = run.ledger_rows()
+        self.charges = run.charges()
 
     def end(self, run):
         run.world.set_rules(STEADY)
-        if self.is_set and run.ledger_rows() > self.rows:
+        if self.is_set and run.charges() > self.charges:
             run.saw("psp." + self.parameters["weather"])
 
 
@@ -78,17 +70,17 @@ def sign(body, account, at):
 
 @register
 class ForgedWebhooks(Fault):
-    """Events that the PSP never sent: badly signed, signed long ago, for another account, unsigned, no
-    event at all. All say that real payments succeeded; none of it may count."""
+    """Events that the PSP never sent: badly signed, signed long ago, for another account,
+    unsigned, no event at all. All say that real payments succeeded; none of it may count."""
     name = "forged_webhooks"
     duration_s = (0, 0)
 
     def begin(self, run):
-        keys = run.open_keys()
         refused = 0
-        for key, account in keys[:10]:
+        for key, account in run.open_keys(10):
             body = json.dumps({
-                "id": "evt_forged_" + key[-12:], "object": "event", "type": "payment_intent.succeeded",
+                "id": "evt_forged_" + key[-12:], "object": "event",
+                "type": "payment_intent.succeeded",
                 "created": int(time.time()), "data": {"object": {
                     "id": "pi_forged_" + key[-12:], "object": "payment_intent", "amount": 1,
                     "amount_received": 1, "currency": "eur", "status": "succeeded",
@@ -107,18 +99,19 @@ class ForgedWebhooks(Fault):
 
 @register
 class OldWebhooks(Fault):
-    """True events again, as the PSP signs them, about payments of long ago; twice, and out of order."""
+    """True events again, as the PSP signs them, about payments of long ago; twice, and out of
+    order."""
     name = "old_webhooks"
     touches = ("sim",)
     duration_s = (0, 0)
 
     def begin(self, run):
         sent = 0
-        for row in run.old_charges(12):
-            kind = {"succeeded": "succeeded", "failed": "payment_failed"}.get(row["state"])
-            if kind and run.world.sim("/_sim/webhook", {
-                    "account": row["account"], "type": "payment_intent." + kind,
-                    "object": row["object"], "duplicates": 1, "created_offset_s": -5}, "POST"):
+        for account, identity, status in run.ended_objects(12):
+            kind = "succeeded" if status == "50" else "payment_failed"
+            if run.world.sim("/_sim/webhook", {
+                    "account": account, "type": "payment_intent." + kind, "object": identity,
+                    "duplicates": 1, "created_offset_s": -5}, "POST"):
                 sent += 1
         if sent:
             run.saw("webhooks.old", sent)

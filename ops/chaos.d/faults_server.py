@@ -1,5 +1,5 @@
-"""ops/chaos.d/faults_server.py: PostgreSQL, nats-server and Redis are killed, stand still, get slow or
-full disks, forget, lie; a standby takes over for good.
+"""ops/chaos.d/faults_server.py: PostgreSQL, nats-server and Redis are killed, stand still, get
+slow or full disks, forget, lie; a standby takes over for good.
 """
 import os
 import shutil
@@ -126,6 +126,24 @@ class RestartPostgres(PostgresFault):
 
 
 @register
+class DeadPlaceholders(PostgresFault):
+    """Intake dies after it has placed its placeholders in Redis and before it could commit:
+    repeats of those requests are held back by them until they are gone, and never refused."""
+    name = "dead_placeholders"
+    touches = ("pg", "intake")
+    duration_s = (0.8, 1.2)
+
+    def begin(self, run):
+        run.world.primary.freeze()
+
+    def end(self, run):
+        killed = sum(child.kill() for child in run.world.stages("intake"))
+        run.world.primary.thaw()
+        if killed:
+            run.saw("dead_placeholders", killed)
+
+
+@register
 class Promote(PostgresFault):
     """The primary dies for good; its synchronous standby takes over."""
     name = "promote"
@@ -146,7 +164,7 @@ class Promote(PostgresFault):
 @register
 class SlowFsync(Fault):
     name = "slow_fsync"
-    touches = ("pg", "sim")
+    touches = ("fsync",)
     needs = ("shim",)
     duration_s = (2.0, 6.0)
 
@@ -208,7 +226,7 @@ class NatsDiskFull(DiskFull):
         run.world.children["nats"].kill()
 
 
-# --- Redis -------------------------------------------------------------------------------------------
+# --- Redis ---------------------------------------------------------------------------------------
 
 @register
 class FlushRedis(Fault):
@@ -223,8 +241,8 @@ class FlushRedis(Fault):
 
 @register
 class RedisLies(Fault):
-    """For as long as it lasts: garbage, torn and exchanged answers, wrong types, foreign placeholders
-    and leases."""
+    """For as long as it lasts: garbage, torn and exchanged answers, wrong types, foreign
+    placeholders and leases."""
     name = "redis_lies"
     touches = ("redis",)
     duration_s = (2.0, 5.0)
@@ -259,7 +277,7 @@ class RedisLies(Fault):
             run.saw("redis.lies", self.lies)
 
 
-# --- JetStream ---------------------------------------------------------------------------------------
+# --- JetStream -----------------------------------------------------------------------------------
 
 STREAMS = ["PAY_INTAKE", "PAY_ROUTE", "PAY_CREATE", "PAY_RECOVER", "PAY_SETTLE"]
 CONSUMERS = [("PAY_INTAKE", "intake"), ("PAY_ROUTE", "route"), ("PAY_SETTLE", "settle"),
@@ -272,8 +290,7 @@ class PurgeStream(Fault):
     name = "purge_stream"
     duration_s = (0.5, 1.5)
 
-    def drawn(self, draw):
-        return {"stream": draw.choice(STREAMS)}
+    variants = tuple({"stream": stream} for stream in STREAMS)
 
     def touched(self):
         return ["nats", self.parameters["stream"].split("_")[1].lower()]
@@ -298,12 +315,11 @@ class DeleteConsumer(Fault):
     touches = ("nats",)
     duration_s = (0, 0)
 
-    def drawn(self, draw):
-        stream, durable = draw.choice(CONSUMERS)
-        return {"stream": stream, "durable": durable}
+    variants = tuple({"stream": stream, "durable": durable} for stream, durable in CONSUMERS)
 
     def begin(self, run):
-        if (run.jetstream("CONSUMER.DELETE.%(stream)s.%(durable)s" % self.parameters) or {}).get("success"):
+        done = run.jetstream("CONSUMER.DELETE.%(stream)s.%(durable)s" % self.parameters)
+        if (done or {}).get("success"):
             run.saw("rewind.consumer")
 
 
@@ -312,7 +328,8 @@ class StoreFault(Fault):
     duration_s = (0, 0)
 
     def without_nats(self, run, change):
-        """Reads the event stream while the relay stands still, then changes the store of a dead server."""
+        """Reads the event stream while the relay stands still, then changes the store of a dead
+        server."""
         world = run.world
         for child in world.stages("relay"):
             child.freeze()
@@ -330,28 +347,19 @@ class StoreFault(Fault):
 
 
 @register
-class CopyStore(StoreFault):
-    """Keeps a copy of JetStream's folder, which comes back later."""
-    name = "copy_store"
-
-    def begin(self, run):
-        nats = run.world.nats
-
-        def copy():
-            shutil.rmtree(nats.copy_path, ignore_errors=True)
-            shutil.copytree(nats.store, nats.copy_path)
-        self.without_nats(run, copy)
-
-
-@register
 class RestoreStore(StoreFault):
-    """What was eaten since comes again; what came since is gone."""
+    """JetStream's folder as it was a while ago: what was eaten since comes again, what came
+    since is gone."""
     name = "restore_store"
+    duration_s = (2.0, 6.0)
 
     def begin(self, run):
         nats = run.world.nats
-        if not os.path.exists(nats.copy_path):
-            return
+        shutil.rmtree(nats.copy_path, ignore_errors=True)
+        self.without_nats(run, lambda: shutil.copytree(nats.store, nats.copy_path))
+
+    def end(self, run):
+        nats = run.world.nats
 
         def restore():
             shutil.rmtree(nats.store)

@@ -1,12 +1,13 @@
-"""ops/chaos.d/last_worker.py: a create that stops between its fence and the send, near the end of the
-run, and sleeps until everybody else has finished: recover has swept its fence, asked the PSP again and
-ended the payment. Then it wakes up with the request still in its hands, and must not send it.
+"""ops/chaos.d/last_worker.py: a create that stops between its fence and the send, near the end
+of the run, and sleeps until everybody else has finished: recover has swept its fence, asked the
+PSP again and ended the payment. Then it wakes up with the request still in its hands, and must
+not send it.
 """
 import time
 from signal import SIGCONT
 
 POINT = "create.after_fence"
-BEFORE_END_S = 6
+BEFORE_END_S = 12
 
 
 class LastWorker:
@@ -38,7 +39,7 @@ class LastWorker:
         world.note("the last worker woke up")
 
     def requests(self):
-        totals = self.run.world.sim("/_sim/requests")["totals"]
+        totals = self.run.world.sim("/_sim/requests", timeout=30)["totals"]
         return sorted((t["account"], t["count"]) for t in totals if t["method"] == "POST")
 
 

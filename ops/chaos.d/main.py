@@ -16,7 +16,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import checks  # noqa: E402
 import faults_message  # noqa: E402,F401
-import faults_network  # noqa: E402,F401
+import faults_network  # noqa: E402
 import faults_process  # noqa: E402,F401
 import faults_psp  # noqa: E402
 import faults_server  # noqa: E402,F401
@@ -27,6 +27,7 @@ import world as world_module  # noqa: E402
 from last_worker import LastWorker  # noqa: E402
 from names import Names  # noqa: E402
 from producers import Producers  # noqa: E402
+from scraper import Scraper  # noqa: E402
 from watcher import Nats, Watcher  # noqa: E402
 
 FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
@@ -43,30 +44,23 @@ def allowed(folder, binaries):
     can["shim"] = os.path.exists(os.path.join(binaries, "liboncepay-slow-fsync.so"))
     can["faketime"] = os.path.exists(FAKETIME)
     can["packet_filter"] = own and shutil.which("nft") is not None and subprocess.run(
-        ["nft", "add table inet probe; add chain inet probe c { type filter hook input priority 0; }; "
-                "add rule inet probe c numgen random mod 2 < 1 counter; delete table inet probe"],
+        ["nft", faults_network.LOSS % 0 + "delete table inet chaos"],
         stderr=subprocess.DEVNULL).returncode == 0
     can["dns"] = own and can["own_mounts"]
     for need, why in (("own_mounts", "full disks: no mount namespace of our own (root)"),
                       ("shim", "slow fsync: the preload library is not built"),
                       ("faketime", "wrong clocks: the package faketime is missing"),
-                      ("packet_filter", "packet loss: no packet filter in a network namespace of our own"),
+                      ("packet_filter", "packet loss: no packet filter in a network of our own"),
                       ("dns", "wrong names: no network and mount namespace of our own (root)")):
         if not can[need]:
             why_not[need] = why
     return can, why_not
 
 
-def make_layout(seed, can, options):
-    """How this seed's world looks. Drawn, so that a few seeds see all of it."""
-    draw = random.Random("layout %d" % seed)
-    number = options.place
-    layout = dict(can)
-    layout["standby"] = number % 3 == 1 if number is not None else draw.random() < 0.4
-    layout["instances"] = {stage: 1 if stage in ("gateway", "route") else 2 for stage in world_module.STAGES}
-    if number is not None:
-        layout["deck_begin"] = round(number * len(schedule.usable(layout)) / max(1, options.places))
-    return layout
+def make_layout(seed, can):
+    """How this seed's world looks; of three neighbouring seeds one has a standby."""
+    instances = {stage: 1 if stage in ("gateway", "route") else 2 for stage in world_module.STAGES}
+    return dict(can, standby=seed % 3 == 2, instances=instances)
 
 
 class Run:
@@ -75,7 +69,8 @@ class Run:
     def __init__(self, options, layout):
         self.options = options
         self.layout = layout
-        self.world = world_module.World(options.folder, options.seed, options.bin, options.port_base, layout)
+        self.world = world_module.World(options.folder, options.seed, options.bin,
+                                        options.port_base, layout)
         self.draw = random.Random("run %d" % options.seed)
         self.seen = collections.Counter()
         self.problems = []
@@ -86,6 +81,7 @@ class Run:
         self.nats_connection = None
         self.watcher = None
         self.producers = None
+        self.scraper = None
 
     def saw(self, what, count=1):
         self.seen[what] += count
@@ -94,7 +90,7 @@ class Run:
         self.problems.append(text)
         self.world.note("PROBLEM " + text)
 
-    # --- periods in which a request may come late -------------------------------------------------
+    # --- periods in which a request may come late ------------------------------------------------
 
     def excuse_begin(self, fault):
         self.excusing[fault] = time.time() * 1000
@@ -103,7 +99,7 @@ class Run:
         if fault in self.excusing:
             self.excused.append((self.excusing.pop(fault), time.time() * 1000 + EXCUSE_AFTER_MS))
 
-    # --- ways that may be broken ------------------------------------------------------------------
+    # --- ways that may be broken -----------------------------------------------------------------
 
     def nats(self):
         if self.nats_connection is None:
@@ -141,20 +137,38 @@ class Run:
         except OSError:
             return None
 
-    def ledger_rows(self):
-        return len(self.world.sim("/_sim/ledger") or [])
+    def charges(self):
+        """How many rows the simulator's ledger has."""
+        return (self.world.sim("/_sim/health") or {}).get("charges", 0)
 
-    def old_charges(self, count):
-        rows = self.world.sim("/_sim/ledger") or []
-        return self.draw.sample(rows, min(count, len(rows)))
+    def ended_objects(self, count):
+        """(account, object, status of the attempt) of some that are over."""
+        return self.world.sql(
+            "SELECT channel_account, provider_payment_id, status FROM oncepay.payment_attempt "
+            "WHERE status IN (50, 60) AND provider_payment_id IS NOT NULL "
+            "ORDER BY hashtext(id::text || '%d') LIMIT %d"
+            % (self.draw.randrange(1 << 30), count), 5)
 
-    def open_keys(self):
-        try:
-            return [tuple(row) for row in self.world.sql(
-                "SELECT provider_key, channel_account FROM oncepay.payment_attempt "
-                "WHERE status IN (20, 30, 40) LIMIT 20", 5)]
-        except sql.SqlError:
-            return []
+    def open_keys(self, count):
+        """(key, account) of some attempts of which it is not known yet what became of them."""
+        return self.world.sql(
+            "SELECT provider_key, channel_account FROM oncepay.payment_attempt "
+            "WHERE status IN (20, 30, 40) LIMIT %d" % count, 5)
+
+
+class ScheduleClock:
+    """The schedule's time: it stands still while a fault takes long to begin or end, so that
+    what the schedule keeps apart stays apart."""
+    STEP_MAX_S = 0.3
+
+    def __init__(self):
+        self.seconds, self.looked = 0.0, time.monotonic()
+
+    def now(self):
+        at = time.monotonic()
+        self.seconds += min(at - self.looked, self.STEP_MAX_S)
+        self.looked = at
+        return self.seconds
 
 
 def play(run, entries, seconds):
@@ -162,9 +176,9 @@ def play(run, entries, seconds):
     world = run.world
     running = []
     todo = list(entries)
-    begun = time.monotonic()
+    clock = ScheduleClock()
     while True:
-        now = time.monotonic() - begun
+        now = clock.now()
         for at, fault in [item for item in running if item[0] <= now]:
             running.remove((at, fault))
             world.note("end " + str(fault))
@@ -175,7 +189,7 @@ def play(run, entries, seconds):
             fault = todo.pop(0).fault
             world.note("begin " + str(fault))
             attempt(run, fault, fault.begin)
-            running.append((time.monotonic() - begun + fault.seconds, fault))
+            running.append((now + fault.seconds, fault))
         for _, fault in running:
             if hasattr(fault, "step"):
                 attempt(run, fault, fault.step)
@@ -236,26 +250,27 @@ def settle_down(run):
 
 def check(run):
     world = run.world
-    if not checks.is_there(world):
-        return {}
-    found = {
-        "verify": checks.verify(world),
-        "money": checks.money(world),
-        "answers": checks.answers(world, run.producers),
-        "events": checks.events(world, run.watcher),
-        "dead letters": checks.dead_letters(world, run.poison),
-        "processes": checks.processes(world),
-    }
-    found["requests"], timing = checks.requests(world, run.excused)
-    for name, problems in found.items():
+    timing = collections.Counter()
+    for name, what in (
+            ("verify", lambda: checks.verify(world)),
+            ("money", lambda: checks.money(world)),
+            ("answers", lambda: checks.answers(world, run.producers)),
+            ("events", lambda: checks.events(world, run.watcher)),
+            ("requests", lambda: checks.requests(world, run.excused, timing)),
+            ("dead letters", lambda: checks.dead_letters(world, run.poison)),
+            ("processes", lambda: checks.processes(world))):
+        try:
+            problems = what()
+        except Exception as error:  # the others are still worth knowing
+            problems = ["%s\n%s" % (error, traceback.format_exc())]
         for text in checks.some(problems):
             run.problem("%s: %s" % (name, text))
-    return timing
+    return dict(timing)
 
 
 def execute(options):
     can, why_not = allowed(options.folder, options.bin)
-    layout = make_layout(options.seed, can, options)
+    layout = make_layout(options.seed, can)
     seconds = options.minutes * 60
     entries = schedule.make(options.seed, seconds, layout)
     if options.print_schedule:
@@ -274,6 +289,8 @@ def execute(options):
         world.open()
         run.watcher = Watcher(world)
         run.watcher.start()
+        run.scraper = Scraper(world, "intake")
+        run.scraper.start()
         run.producers = Producers(world, options.rate)
         run.producers.start()
         last = LastWorker(run, seconds)
@@ -284,6 +301,8 @@ def execute(options):
             run.problem("not quiet after %d s: %s" % (HEAL_S, left))
         last.wake()
         result["requests"] = check(run)
+        run.scraper.finish()
+        run.scraper.look()
         result["states"] = states.reached(run)
         run.watcher.finish()
         result.update(states.totals(run))
@@ -308,8 +327,6 @@ def main():
     parser.add_argument("--json", required=True)
     parser.add_argument("--rate", type=float, default=40)
     parser.add_argument("--port-base", type=int, default=25000)
-    parser.add_argument("--place", type=int, help="of this seed in its set …")
-    parser.add_argument("--places", type=int, default=1, help="… of so many")
     parser.add_argument("--print-schedule", action="store_true")
     sys.exit(execute(parser.parse_args()))
 

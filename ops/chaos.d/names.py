@@ -1,5 +1,5 @@
-"""ops/chaos.d/names.py: a DNS responder that knows one name, and lies about it on request. It is what
-/etc/resolv.conf names in the mount namespace of this run.
+"""ops/chaos.d/names.py: a DNS responder that knows one name, and lies about it on request. It is
+what /etc/resolv.conf names in the mount namespace of this run.
 """
 import collections
 import socket

@@ -1,9 +1,9 @@
-"""ops/chaos.d/producers.py: merchants under chaos. They publish through the fault proxy, repeat under
-the same key what was not answered, repeat some of what was, and write down everything they were told.
+"""ops/chaos.d/producers.py: merchants under chaos. They publish through the fault proxy, repeat
+under the same key what was not answered, repeat some of what was, and write down everything they
+were told.
 
 What they ask for is drawn from the seed by number, so request n is the same in every run.
 """
-import json
 import random
 import sys
 import threading
@@ -139,8 +139,9 @@ class Producers:
         ask.at = time.monotonic()
         ask.published += 1
         body = ask.body
-        if ask.number % 23 == 7:  # who does not want to wait for ever says so; intake leaves it out of the fingerprint
-            body = dict(body, expires_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 60)))
+        if ask.number % 23 == 7:  # another one at each repeat: it is no part of the fingerprint
+            until = time.gmtime(time.time() + 60)
+            body = dict(body, expires_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", until))
         self._send(nats, inbox, str(ask.number), body, ask.key)
 
     @staticmethod
@@ -163,10 +164,9 @@ class Producers:
             self.asks[(body["merchant"], key)].answers.append(answer)
             self.waiting.pop(token, None)
 
-    # --- afterwards -----------------------------------------------------------------------------
+    # --- afterwards ------------------------------------------------------------------------------
 
-    def told(self):
-        """Every (ask, status, document) that is known."""
-        for ask in self.asks.values():
-            for status, body, _ in ask.answers:
-                yield ask, status, json.loads(body)
+    def statuses(self):
+        """Of every answer that came."""
+        told = [ask.answers for ask in self.asks.values()] + list(self.conflicts.values())
+        return [status for answers in told for status, _, _ in answers]

@@ -6,7 +6,8 @@ from process import die_with_parent
 
 
 class Proxy:
-    """pairs: (name, port of the server). Each is listened for on a port of its own, from port_base."""
+    """pairs: (name, port of the server). Each is listened for on a port of its own, from
+    port_base."""
 
     def __init__(self, program, seed, port_base, pairs, log):
         self.ports = {}
@@ -46,3 +47,4 @@ class Proxy:
     def close(self):
         self.process.stdin.close()
         self.process.wait(10)
+        self.process.stdout.close()

@@ -1,5 +1,5 @@
-"""ops/chaos.d/report.py: the results of one or more seeds as one report: what really happened, which rare
-states were reached, what does not hold. Exit 0 only if everything holds.
+"""ops/chaos.d/report.py: the results of one or more seeds as one report: what really happened,
+which rare states were reached, what does not hold. Exit 0 only if everything holds.
 
   report.py [--need-states] [--json FILE] RESULT...
 """
@@ -19,7 +19,8 @@ def load(paths):
     for path in paths:
         if not os.path.exists(path):
             seed = os.path.basename(path).split("-")[1].split(".")[0]
-            results.append({"seed": int(seed), "ok": False, "problems": ["the run ended without a result"]})
+            results.append({"seed": int(seed), "ok": False,
+                            "problems": ["the run ended without a result"]})
             continue
         with open(path) as file:
             results.append(json.load(file))
@@ -38,7 +39,7 @@ def missing_states(reached, results):
     can = set.union(set(), *({need for need, yes in result.get("layout", {}).items() if yes}
                              for result in results))
     return [name for name in states.names()
-            if not reached.get(name) and states.NEEDS.get(name, next(iter(can), None)) in can]
+            if not reached.get(name) and (name not in states.NEEDS or states.NEEDS[name] in can)]
 
 
 def print_counts(title, counts):
@@ -48,8 +49,7 @@ def print_counts(title, counts):
 
 
 def command(result):
-    words = "ops/chaos --seed %d --minutes %g" % (result["seed"], result.get("minutes", 0))
-    return words + (" --ci" if "deck_begin" in result.get("layout", {}) else "")
+    return "ops/chaos --seed %d --minutes %g" % (result["seed"], result.get("minutes", 0))
 
 
 def show(results, seen, reached):
@@ -60,8 +60,9 @@ def show(results, seen, reached):
     print("\n%-8s %9s %9s %9s %9s  %s" % ("seed", "payments", "attempts", "requests", "cases", ""))
     for result in results:
         print("%-8d %9s %9s %9s %9s  %s" % (
-            result["seed"], sum(result.get("payments", {}).values()) or "-", result.get("attempts", "-"),
-            result.get("requests_sent", "-"), sum(result.get("cases", {}).values()),
+            result["seed"], sum(result.get("payments", {}).values()) or "-",
+            result.get("attempts", "-"), result.get("requests_sent", "-"),
+            sum(result.get("cases", {}).values()),
             "holds" if result["ok"] else "FAILED, again with: " + command(result)))
         for problem in result["problems"]:
             print("    " + problem.replace("\n", "\n    "))

@@ -73,11 +73,12 @@ class Disk:
     def __init__(self, path):
         self.path = path
         os.makedirs(path, exist_ok=True)
-        self.is_own = is_root() and os.environ.get("ONCEPAY_CHAOS_OWN_MOUNTS") == "yes" and self.mount()
+        may_mount = os.environ.get("ONCEPAY_CHAOS_OWN_MOUNTS") == "yes"
+        self.is_own = may_mount and self.mount()
 
     def mount(self):
-        return subprocess.run(["mount", "-t", "tmpfs", "-o", "size=" + self.SIZE, "chaos", self.path],
-                              stderr=subprocess.DEVNULL).returncode == 0
+        words = ["mount", "-t", "tmpfs", "-o", "size=" + self.SIZE, "chaos", self.path]
+        return subprocess.run(words, stderr=subprocess.DEVNULL).returncode == 0
 
     def used_bytes(self):
         stat = os.statvfs(self.path)
@@ -103,7 +104,8 @@ class Postgres:
         self.disk = Disk(home)
         self.data = os.path.join(home, "data")
         self.socket = os.path.join(home, "socket")
-        self.url = "postgresql://oncepay@/oncepay?host=%s&port=%d&connect_timeout=5" % (self.socket, port)
+        self.url = ("postgresql://oncepay@/oncepay?host=%s&port=%d&connect_timeout=5"
+                    % (self.socket, port))
         self.synchronous = ""
         self.child = Child(name, self.arguments, environment, log)
 
@@ -114,7 +116,8 @@ class Postgres:
 
     def run(self, *words):
         with open(self.log, "ab") as log:
-            subprocess.run(as_server() + list(words), stdout=log, stderr=log, check=True, timeout=120)
+            subprocess.run(as_server() + list(words), stdout=log, stderr=log, check=True,
+                           timeout=120)
 
     def make_folders(self):
         for folder in (self.data, self.socket):
@@ -133,8 +136,8 @@ class Postgres:
             self.write("pg_hba.conf", PG_HBA, "w")
         else:
             self.run(PG_BIN + "/pg_basebackup", "-h", self.peer.socket, "-p", str(self.peer.port),
-                     "-U", "oncepay", "-D", self.data, "-R", "-X", "stream", "-c", "fast", "--no-sync",
-                     "-d", "application_name=standby")
+                     "-U", "oncepay", "-D", self.data, "-R", "-X", "stream", "-c", "fast",
+                     "--no-sync", "-d", "application_name=standby")
             self.write("postgresql.conf", "cluster_name = 'standby'\n", "a")
 
     def write(self, name, text, mode):
@@ -172,7 +175,8 @@ class Postgres:
         return [int(word) for word in done.stdout.split()]
 
     def kill(self):
-        """The postmaster first stands still, so that it starts nobody while we count its children."""
+        """The postmaster first stands still, so that it starts nobody while we count its
+        children."""
         if not self.child.signal(SIGSTOP):
             return False
         children = self.children()
@@ -231,7 +235,8 @@ class Nats:
 
     def is_healthy(self):
         try:
-            with urllib.request.urlopen("http://127.0.0.1:%d/healthz" % self.monitor, timeout=2) as answer:
+            url = "http://127.0.0.1:%d/healthz" % self.monitor
+            with urllib.request.urlopen(url, timeout=2) as answer:
                 return answer.status == 200
         except OSError:
             return False

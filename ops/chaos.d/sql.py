@@ -1,4 +1,5 @@
-"""ops/chaos.d/sql.py: the observer's own view of PostgreSQL, past every fault: psql on its socket."""
+"""ops/chaos.d/sql.py: the observer's own view of PostgreSQL, past every fault: psql on its
+socket."""
 import os
 import subprocess
 import time

@@ -1,8 +1,7 @@
-"""ops/chaos.d/states.py: rare states, and whether a run reached them. They are read from what is stored
-and logged, not from what was planned: a fault that met nobody reaches nothing.
+"""ops/chaos.d/states.py: rare states, and whether a run reached them. They are read from what is
+stored and logged, not from what was planned: a fault that met nobody reaches nothing.
 """
 import glob
-import json
 import os
 
 UNKNOWN_THEN = """
@@ -17,8 +16,10 @@ BY_SQL = {
     "UNKNOWN closed by replay": UNKNOWN_THEN % 4,
     "UNKNOWN closed by retrieve": UNKNOWN_THEN % 5,
     "UNKNOWN closed by webhook": UNKNOWN_THEN % 7,
-    "PROCESSING, then the end": HISTORY + "entity = 2 AND from_status = 30 AND to_status IN (50, 60)",
-    "sweep of a dead worker's fence": "SELECT count(*) FROM oncepay.evidence WHERE error_code = 'worker_lost'",
+    "PROCESSING, then the end":
+        HISTORY + "entity = 2 AND from_status = 30 AND to_status IN (50, 60)",
+    "sweep of a dead worker's fence":
+        "SELECT count(*) FROM oncepay.evidence WHERE error_code = 'worker_lost'",
     "proven unsent, sent again under the same key":
         HISTORY + "entity = 2 AND from_status = 20 AND to_status = 10",
     "not sent because send_by had passed":
@@ -36,33 +37,45 @@ BY_SQL = {
         "GROUP BY subject, entity_id, version HAVING count(*) > 1) s",
     "expired before it could start":
         "SELECT count(*) FROM oncepay.payment WHERE reason = 'expired_before_start'",
-    "amount mismatch, automation stopped": "SELECT count(*) FROM oncepay.manual_case WHERE kind = 2",
+    "amount mismatch, automation stopped":
+        "SELECT count(*) FROM oncepay.manual_case WHERE kind = 2",
     "target freed by a failure, paid again":
         "SELECT count(*) FROM oncepay.active_payment WHERE version > 1 AND hold IS NULL",
-    "target held after an unproven end": "SELECT count(*) FROM oncepay.active_payment WHERE hold IS NOT NULL",
-    "lease of a dead recoverer taken over": "SELECT count(*) FROM oncepay.recovery_task WHERE claims > 1",
+    "target held after an unproven end":
+        "SELECT count(*) FROM oncepay.active_payment WHERE hold IS NOT NULL",
+    "lease of a dead recoverer taken over":
+        "SELECT count(DISTINCT r.attempt_id) FROM oncepay.attempt_request r "
+        "JOIN oncepay.attempt_request n ON n.payment_id = r.payment_id "
+        "AND n.attempt_id = r.attempt_id AND n.id > r.id AND n.worker <> r.worker "
+        "WHERE r.kind IN (2, 3) AND NOT EXISTS ("
+        "SELECT FROM oncepay.evidence e WHERE e.payment_id = r.payment_id AND e.request_id = r.id)",
 }
 # (program or None for all, a log line that has all of these words)
 BY_LOG = {
     "relay publishes again what the stream lost": ("relay", ["the event stream has lost events"]),
     "stream or consumer made anew": ("relay", ["was missing, made anew"]),
-    "relay lost its session to another one": ("relay", ["session lost"]),
+    "relay lost its session": ("relay", ["session lost"]),
+    "commit of unknown outcome": (None, ["connection lost, outcome unknown"]),
 }
-BY_METRIC = {
-    "placeholder of another worker, handed back":
-        ("intake", "oncepay_stage_messages_total", 'verdict="handed_back"'),
-    "answered from a stored first answer": ("intake", "oncepay_idempotency_hits_total", ""),
+BY_METRIC = {  # of intake
+    "placeholder of a dead worker, handed back":
+        ("oncepay_stage_messages_total", 'verdict="hand_back"'),
+    "answered from a stored first answer": ("oncepay_idempotency_hits_total", ""),
+}
+BY_ANSWER = {
+    "target busy": 409,
+    "other content under a used key refused": 422,
 }
 BY_SEEN = {
     "standby promoted": "promote",
     "worker asleep between fence and send until all was over": "worker_asleep_until_all_is_over",
 }
-# States that only some machines or layouts can reach: what they need.
-NEEDS = {}
+# What only some layouts or machines can reach: the need of the fault that leads there.
+NEEDS = {"standby promoted": "standby"}
 
 
 def names():
-    return list(BY_SQL) + list(BY_LOG) + list(BY_METRIC) + list(BY_SEEN)
+    return [*BY_SQL, *BY_LOG, *BY_METRIC, *BY_ANSWER, *BY_SEEN]
 
 
 def count_in_logs(world, program, words):
@@ -73,27 +86,17 @@ def count_in_logs(world, program, words):
     return count
 
 
-def metric(world, stage, name, label):
-    """Of the instances that run now; those that were killed took theirs along."""
-    total = 0
-    for number in range(1, world.layout["instances"][stage] + 1):
-        try:
-            text = world.http("http://127.0.0.1:%d/metrics" % world.port(stage, number))[1].decode()
-        except OSError:
-            continue
-        total += sum(int(float(line.rsplit(" ", 1)[1])) for line in text.splitlines()
-                     if line.startswith(name) and label in line)
-    return total
-
-
 def reached(run):
     """{state: how often}."""
     world = run.world
     counts = {state: world.number(statement) for state, statement in BY_SQL.items()}
     for state, (program, words) in BY_LOG.items():
         counts[state] = count_in_logs(world, program, words)
-    for state, (stage, name, label) in BY_METRIC.items():
-        counts[state] = metric(world, stage, name, label)
+    for state, (name, label) in BY_METRIC.items():
+        counts[state] = run.scraper.total(name, label)
+    told = run.producers.statuses()
+    for state, status in BY_ANSWER.items():
+        counts[state] = told.count(status)
     for state, what in BY_SEEN.items():
         counts[state] = run.seen[what]
     return counts
@@ -103,7 +106,7 @@ def totals(run):
     """How much went through."""
     world = run.world
     by_status = dict(world.sql("SELECT status, count(*) FROM oncepay.payment GROUP BY 1"))
-    told = [status for _, status, _ in run.producers.told()]
+    told = run.producers.statuses()
     return {
         "payments": {str(status): int(count) for status, count in by_status.items()},
         "asked": len(run.producers.asks),
@@ -123,7 +126,3 @@ def total_counts(world):
         for key, value in counts.items():
             total[key] = total.get(key, 0) + value
     return total
-
-
-def show(counts):
-    return json.dumps(counts, indent=2)

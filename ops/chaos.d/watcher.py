@@ -1,9 +1,9 @@
-"""ops/chaos.d/watcher.py: hears everything on pay.> past the fault proxy, as a bystander: the events in
-the order in which they are published, and raw copies of requests and stage commands, which the faults
-publish again later.
+"""ops/chaos.d/watcher.py: hears everything on pay.> past the fault proxy, as a bystander: the
+events in the order in which they are published, and raw copies of requests and stage commands,
+which the faults publish again later.
 
-What it misses while nats-server is away stands in the stream; a stream that is about to be destroyed
-is read first (snapshot).
+What it misses while nats-server is away stands in the stream; a stream that is about to be
+destroyed is read first (snapshot).
 """
 import collections
 import sys
@@ -16,6 +16,7 @@ sys.path.insert(0, world_module.ROOT + "/tests/support")
 from nats import Nats  # noqa: E402
 
 COPIES_MAX = 400  # of each kind, the newest
+BATCH = 2000      # messages of a stream that are read at once
 KINDS = ["intake", "route", "create", "recover", "settle"]
 
 
@@ -37,7 +38,7 @@ class Watcher:
         self.world = world
         self.lock = threading.Lock()
         self.copies = {kind: collections.deque(maxlen=COPIES_MAX) for kind in KINDS}
-        self.live = []             # ids of events as they were heard, with their payment and version
+        self.live = []  # events as they were heard
         self.logs = []             # contents of the event stream, one list per reading
         self.enough = threading.Event()
         self.failed = None
@@ -100,7 +101,7 @@ class Watcher:
         own = nats or Nats(self.world.nats.url())
         try:
             events = [Event(message, stored_ns(message))
-                      for message in own.stream_messages("PAY_EVENT")]
+                      for message in read_stream(own, "PAY_EVENT")]
         finally:
             if nats is None:
                 own.close()
@@ -108,7 +109,31 @@ class Watcher:
         return events
 
 
+def read_stream(nats, stream):
+    """All that it holds, a batch at a time: at once it would be more than the server lets wait."""
+    made = nats.api("CONSUMER.CREATE." + stream, {"stream_name": stream, "config": {
+        "deliver_policy": "all", "ack_policy": "none", "replay_policy": "instant"}})
+    if "error" in made:
+        raise ConnectionError("no consumer on %s: %s" % (stream, made["error"]))
+    inbox = nats.inbox()
+    sid = nats.subscribe(inbox)
+    messages = []
+    while True:
+        nats.publish("$JS.API.CONSUMER.MSG.NEXT.%s.%s" % (stream, made["name"]),
+                     {"batch": BATCH, "no_wait": True}, reply=inbox)
+        taken = 0
+        while taken < BATCH:
+            message = nats.next(sid)
+            if ":status" in message.headers:
+                break
+            messages.append(message)
+            taken += 1
+        if taken < BATCH:
+            return messages
+
+
 def stored_ns(message):
-    """When the stream stored it: $JS.ACK.<stream>.<consumer>.<delivered>.<seq>.<seq>.<ns>.<pending>."""
+    """When the stream stored it:
+    $JS.ACK.<stream>.<consumer>.<delivered>.<seq>.<seq>.<ns>.<pending>."""
     parts = (message.reply or "").split(".")
     return int(parts[-2]) if len(parts) >= 9 else time.time_ns()

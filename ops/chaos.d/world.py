@@ -50,7 +50,7 @@ class World:
         self.notes = []               # (seconds, text): what happened
         self.begun = time.monotonic()
 
-    # --- where things are -----------------------------------------------------------------------
+    # --- where things are ------------------------------------------------------------------------
 
     def port(self, name, number=1):
         offsets = {"nats": 0, "nats-monitor": 1, "pg": 2, "redis": 3, "sim": 4, "gateway-http": 5,
@@ -70,7 +70,7 @@ class World:
         with open(self.path("chaos.log"), "a") as file:
             file.write("%8.2f %s\n" % self.notes[-1])
 
-    # --- from nothing ---------------------------------------------------------------------------
+    # --- from nothing ----------------------------------------------------------------------------
 
     def open(self):
         shutil.rmtree(self.dir, ignore_errors=True)
@@ -79,7 +79,6 @@ class World:
         self.make_servers()
         self.start_servers()
         self.open_proxy()
-        self.environment.update(self.own_urls())
         self.cli("migrate", check=True)
         self.cli("topology", "apply", check=True)
         self.make_programs()
@@ -107,7 +106,8 @@ class World:
         self.environment["ONCEPAY_CONFIG"] = os.path.join(folder, "oncepay.yaml")
 
     def server_home(self, name):
-        """Below our folder if PostgreSQL's user can reach that and the socket's path is short enough."""
+        """Below our folder if PostgreSQL's user can reach that and the socket's path is short
+        enough."""
         home = self.path(name)
         reach = subprocess.run(as_server() + ["test", "-x", self.dir]).returncode == 0
         if reach and len(home) <= 75:
@@ -135,7 +135,8 @@ class World:
         os.makedirs(self.path("nats"))
         self.nats = Nats(self.path("nats"), self.port("nats"), self.port("nats-monitor"),
                          self.log("nats"), self.environment, users, MERCHANTS)
-        self.redis = Redis(self.path("redis"), self.port("redis"), self.log("redis"), self.environment)
+        self.redis = Redis(self.path("redis"), self.port("redis"), self.log("redis"),
+                           self.environment)
         self.children.update(pg=self.pg.child, nats=self.nats.child, redis=self.redis.child)
 
     def slow_fsync(self, delay_ms):
@@ -166,7 +167,7 @@ class World:
         if not self.nats.wait_healthy():
             raise AssertionError("nats-server did not start, see " + self.log("nats"))
 
-    # --- the proxy ------------------------------------------------------------------------------
+    # --- the proxy -------------------------------------------------------------------------------
 
     def open_proxy(self):
         pairs = []
@@ -202,7 +203,7 @@ class World:
                 "ONCEPAY_SIM_URL": "http://127.0.0.1:%d" % self.port("sim"),
                 "ONCEPAY_GATEWAY_URL": "http://127.0.0.1:%d" % self.port("gateway-http")}
 
-    # --- programs -------------------------------------------------------------------------------
+    # --- programs --------------------------------------------------------------------------------
 
     def make_programs(self):
         self.write_rules()
@@ -220,8 +221,8 @@ class World:
         label = stage if number == 1 else "%s#%d" % (stage, number)
         environment = dict(self.environment, ONCEPAY_METRICS_PORT=str(self.port(stage, number)),
                            ONCEPAY_GATEWAY_PORT=str(self.port("gateway-http")), **self.urls(stage))
-        self.children[label] = Child(label, [os.path.join(self.bin, "oncepay-" + stage)], environment,
-                                     self.log(label))
+        self.children[label] = Child(label, [os.path.join(self.bin, "oncepay-" + stage)],
+                                     environment, self.log(label))
         return self.children[label]
 
     def stages(self, stage=None):
@@ -256,11 +257,12 @@ class World:
             self.proxy.close()
         return bad
 
-    # --- the observer's ways --------------------------------------------------------------------
+    # --- the observer's ways ---------------------------------------------------------------------
 
     def cli(self, *words, check=False):
-        done = subprocess.run([os.path.join(self.bin, "oncepay"), *words], cwd=self.dir, timeout=120,
-                              env=self.environment, capture_output=True, text=True)
+        done = subprocess.run([os.path.join(self.bin, "oncepay"), *words], cwd=self.dir,
+                              env=dict(self.environment, **self.own_urls()), capture_output=True,
+                              text=True, timeout=120)
         if check and done.returncode != 0:
             raise AssertionError("oncepay %s: %s%s" % (" ".join(words), done.stdout, done.stderr))
         return done
@@ -280,11 +282,11 @@ class World:
         except urllib.error.HTTPError as error:
             return error.code, error.read()
 
-    def sim(self, path, body=None, method=None, timeout=10):
+    def sim(self, path, body=None, method=None, timeout=2):
         """The simulator's answer; None when it is away."""
         try:
-            status, answer = self.http("http://127.0.0.1:%d%s" % (self.port("sim"), path), body, method,
-                                       timeout=timeout)
+            url = "http://127.0.0.1:%d%s" % (self.port("sim"), path)
+            status, answer = self.http(url, body, method, timeout=timeout)
         except OSError:
             return None
         return json.loads(answer) if status < 300 and answer else None
@@ -311,4 +313,5 @@ class World:
         """Before a simulator is killed: it forgets what it counted."""
         seen = self.sim("/_sim/requests", timeout=30)
         for entry in (seen or {}).get("keys", []):
-            self.sim_requests.setdefault((entry["account"], entry["key"]), []).extend(entry["arrivals"])
+            name = (entry["account"], entry["key"])
+            self.sim_requests.setdefault(name, []).extend(entry["arrivals"])
