@@ -2,10 +2,16 @@
 -- triggers are off for whoever calls these (session_replication_role = replica), so the rows have the
 -- right shape and distribution, and no more than that.
 
--- An id as ours are: its time in front, strictly rising with n.
-CREATE FUNCTION many_id(kind int, n bigint) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT (left('019b8000-' || lpad(to_hex(n >> 8), 8, '0'), 13) || '-7' || lpad(to_hex(n & 4095), 3, '0')
-            || '-8' || lpad(to_hex(kind), 3, '0') || '-' || lpad(to_hex(n), 12, '0'))::uuid
+-- An id as ours are: the present in front, so that it lies in today's partitions; rising with n.
+DO $$
+BEGIN
+    EXECUTE format('CREATE FUNCTION many_id(kind int, n bigint) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
+                    $f$ SELECT (%L || lpad(to_hex(kind), 3, ''0'') || ''-'' || lpad(to_hex(n), 12, ''0''))::uuid $f$',
+                   left(oncepay.uuid_floor(now())::text, 13) || '-7000-8');
+END $$;
+
+CREATE FUNCTION many_ids(kind int, count int) RETURNS uuid[] LANGUAGE sql IMMUTABLE AS $$
+    SELECT array_agg(many_id(kind, n) ORDER BY n) FROM generate_series(1, count) n
 $$;
 
 -- Payments first … last that have succeeded, in all tables that a happy payment leaves rows in.
@@ -109,3 +115,11 @@ BEGIN
            now() - interval '1 hour' + n * interval '1 microsecond'
       FROM generate_series(first, last) n;
 END $$;
+
+-- Where the rows of a kind lie.
+CREATE FUNCTION many_table(kind text) RETURNS regclass LANGUAGE sql STABLE AS $$
+    SELECT CASE kind WHEN 'tasks' THEN 'oncepay.recovery_task' WHEN 'timers' THEN 'oncepay.payment_timer'
+                     WHEN 'fences' THEN 'oncepay.fence_batch' WHEN 'webhooks' THEN 'oncepay.webhook_inbox'
+                     WHEN 'stuck' THEN 'oncepay.stuck_command'
+                     ELSE 'oncepay.outbox_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD') END::regclass
+$$;
