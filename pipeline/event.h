@@ -1,7 +1,7 @@
 /*
  * pipeline/event.h: the names of the events of design §3 and their CloudEvents 1.0 headers in
- * binary mode. Headers are stored with the outbox row, so that a republished event is byte for
- * byte the first one.
+ * binary mode. They are made at each publish from the outbox row, which never changes, so that a
+ * republished event is byte for byte the first one. Stored are those only that no column tells.
  */
 #ifndef ONCEPAY_PIPELINE_EVENT_H
 #define ONCEPAY_PIPELINE_EVENT_H
@@ -37,28 +37,34 @@ const char *event_type_name(int code);
 
 struct event {
     struct outbox_id id;       /* ce-id */
-    enum event_type type;      /* ce-type */
-    const char *merchant;      /* ce-source: "/oncepay/<merchant>" */
-    const char *subject;       /* ce-subject: the payment's id; NULL for events without one */
+    const char *subject;       /* subject_event: ce-source "/oncepay/<merchant>", and ce-type */
+    struct payment_id payment; /* ce-subject; nil: it is about none, no header */
     int64_t version;           /* ce-sequence: the payment's version; 0: not numbered, no header */
-    int64_t time_us;           /* ce-time */
-    enum content_type content; /* content-type of the body */
-    const char *traceparent;   /* NULL when the request had none */
+    int64_t created_us;        /* ce-time */
 };
 
-enum { EVENT_HEADER_MAX = 10 };
+enum { EVENT_STORED_MAX = 10, EVENT_HEADER_MAX = EVENT_STORED_MAX + 7 };
 
 struct event_headers {
     struct bus_header items[EVENT_HEADER_MAX];
     size_t count;
 };
 
-/* Lower-case names; values live in the arena. */
-void event_headers_make(const struct event *event, struct arena *arena, struct event_headers *out);
-
-/* The storable form, "name: value\n" per header, and back. No header contains a line break. */
-const char *event_headers_encode(const struct event_headers *headers, struct arena *arena);
+/*
+ * The storable form of the headers beside a body, "name: value\n" each; a MessagePack body needs no
+ * content-type. traceparent: NULL when there is none. Without a line break in any of them.
+ */
+const char *event_headers_encode(enum content_type content, const char *traceparent,
+                                 struct arena *arena);
+/* Back, at most EVENT_STORED_MAX; the content-type is the first. */
 enum status event_headers_decode(const char *stored, struct arena *arena,
                                  struct event_headers *out) MUST_CHECK;
+
+/*
+ * All headers of an event, names in lower case: what is stored wins over what the row tells. Values
+ * live in the arena, or where those of event and stored do.
+ */
+void event_headers_make(const struct event *event, const struct event_headers *stored,
+                        struct arena *arena, struct event_headers *out);
 
 #endif

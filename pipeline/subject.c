@@ -76,15 +76,31 @@ static bool take_token(const char **cursor, char end, char token[SUBJECT_TOKEN_L
     return subject_token_is_valid(token);
 }
 
+/* What comes after a prefix; NULL if something else stands there. */
+static const char *skip_prefix(const char *subject, const char *prefix)
+{
+    const size_t length = strlen(prefix);
+    return strncmp(subject, prefix, length) == 0 ? subject + length : NULL;
+}
+
 bool subject_intake_parse(const char *subject, struct subject_intake_tokens *out)
 {
-    static const char BEFORE[] = "pay.intake.";
     struct subject_intake_tokens tokens;
-    const char *cursor = subject;
-    if (strncmp(cursor, BEFORE, sizeof BEFORE - 1) != 0) return false;
-    cursor += sizeof BEFORE - 1;
+    const char *cursor = skip_prefix(subject, "pay.intake.");
+    if (cursor == NULL) return false;
     if (!take_token(&cursor, '.', tokens.merchant)) return false;
     if (!take_token(&cursor, '\0', tokens.operation)) return false;
+    *out = tokens;
+    return true;
+}
+
+bool subject_event_parse(const char *subject, struct subject_event_tokens *out)
+{
+    struct subject_event_tokens tokens;
+    const char *cursor = skip_prefix(subject, "pay.event.");
+    if (cursor == NULL || !take_token(&cursor, '.', tokens.merchant) || *cursor == '\0')
+        return false;
+    tokens.type = cursor;
     *out = tokens;
     return true;
 }

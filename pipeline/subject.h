@@ -34,4 +34,11 @@ struct subject_intake_tokens {
 /* False unless subject is pay.intake.<token>.<token> with valid tokens; out untouched then. */
 bool subject_intake_parse(const char *subject, struct subject_intake_tokens *out);
 
+struct subject_event_tokens {
+    char merchant[SUBJECT_TOKEN_LENGTH_MAX + 1];
+    const char *type; /* where it stands in the subject */
+};
+/* False unless subject is pay.event.<token>.<type> with a valid token; out untouched then. */
+bool subject_event_parse(const char *subject, struct subject_event_tokens *out);
+
 #endif

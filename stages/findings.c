@@ -1,7 +1,6 @@
 /* stages/findings.c: see findings.h. */
 #include "stages/findings.h"
 
-#include "pipeline/clock.h"
 #include "pipeline/crash_point.h"
 #include "pipeline/log.h"
 #include "pipeline/metrics.h"
@@ -218,7 +217,6 @@ static void add_cases(struct store_job *job, const struct finding_batch *batch,
             };
         }
     }
-    const int64_t now_us = clock_real_us();
     if (confirmed > 0) {
         struct sql_call *call = store_job_call(job);
         sql_call_begin(call, STMT_TASK_CONFIRM, &job->arena);
@@ -230,8 +228,8 @@ static void add_cases(struct store_job *job, const struct finding_batch *batch,
         }
         sql_bind_text(call, batch->findings->policy->version);
     }
-    if (closed > 0) case_close_call(store_job_call(job), &job->arena, closings, closed, now_us);
-    if (opened > 0) case_open_call(store_job_call(job), &job->arena, openings, opened, now_us);
+    if (closed > 0) case_close_call(store_job_call(job), &job->arena, closings, closed);
+    if (opened > 0) case_open_call(store_job_call(job), &job->arena, openings, opened);
 }
 
 /* Fence batches whose last result is stored by this transaction. */

@@ -358,39 +358,26 @@ enum request_closure observation_closure(const struct observation *observation,
 
 /* Cases ---------------------------------------------------------------------------------------- */
 
-/* The body and headers of case.opened and case.closed: ids and words only. */
+/* The subject and body of case.opened and case.closed: ids and words only. */
 static void push_case_event(struct arena *arena, struct sql_array *subjects,
-                            struct sql_array *bodies, struct sql_array *headers,
-                            enum event_type type, const char *merchant, struct outbox_id event_id,
+                            struct sql_array *bodies, enum event_type type, const char *merchant,
                             struct payment_id payment, struct attempt_id attempt, const char *kind,
-                            const char *reason, int64_t now_us)
+                            const char *reason)
 {
     char subject[SUBJECT_SIZE];
     char payment_text[UUID_TEXT_SIZE];
     char attempt_text[UUID_TEXT_SIZE];
-    (void)uuid_format(payment.uuid, payment_text);
     struct value body = value_map_make(arena, 4);
-    value_map_add(&body, "payment", value_of_text(payment_text));
+    value_map_add(&body, "payment", value_of_text(uuid_format(payment.uuid, payment_text)));
     value_map_add(&body, "attempt", value_of_text(uuid_format(attempt.uuid, attempt_text)));
     if (kind != NULL) value_map_add(&body, "case", value_of_text(kind));
     value_map_add(&body, "reason", value_of_text(reason));
-    const struct event event = {
-        .id = event_id,
-        .type = type,
-        .merchant = merchant,
-        .subject = payment_text,
-        .time_us = now_us,
-        .content = CONTENT_MSGPACK,
-    };
-    struct event_headers made;
-    event_headers_make(&event, arena, &made);
     sql_push_text(subjects, subject_event(merchant, event_type_name((int)type), subject));
     sql_push_bytea(bodies, value_write_msgpack(&body, arena));
-    sql_push_text(headers, event_headers_encode(&made, arena));
 }
 
 void case_open_call(struct sql_call *call, struct arena *arena, const struct case_opening *cases,
-                    size_t count, int64_t now_us)
+                    size_t count)
 {
     sql_call_begin(call, STMT_CASE_OPEN, arena);
     struct sql_array *ids = sql_bind_array(call, SQL_UUID);
@@ -404,7 +391,6 @@ void case_open_call(struct sql_call *call, struct arena *arena, const struct cas
     struct sql_array *events = sql_bind_array(call, SQL_UUID);
     struct sql_array *subjects = sql_bind_array(call, SQL_TEXT);
     struct sql_array *bodies = sql_bind_array(call, SQL_BYTEA);
-    struct sql_array *headers = sql_bind_array(call, SQL_TEXT);
     for (size_t i = 0; i < count; i++) {
         const struct case_opening *opening = &cases[i];
         sql_push_uuid(ids, opening->id.uuid);
@@ -420,27 +406,25 @@ void case_open_call(struct sql_call *call, struct arena *arena, const struct cas
             sql_push_int4(versions, opening->attempt_version);
         }
         sql_push_uuid(events, opening->event.uuid);
-        push_case_event(arena, subjects, bodies, headers, EVENT_CASE_OPENED, opening->merchant,
-                        opening->event, opening->payment, opening->attempt,
-                        case_kind_name((int)opening->kind), opening->reason, now_us);
+        push_case_event(arena, subjects, bodies, EVENT_CASE_OPENED, opening->merchant,
+                        opening->payment, opening->attempt, case_kind_name((int)opening->kind),
+                        opening->reason);
     }
 }
 
 void case_close_call(struct sql_call *call, struct arena *arena,
-                     const struct case_closing *closings, size_t count, int64_t now_us)
+                     const struct case_closing *closings, size_t count)
 {
     sql_call_begin(call, STMT_CASE_CLOSE, arena);
     struct sql_array *attempts = sql_bind_array(call, SQL_UUID);
     struct sql_array *events = sql_bind_array(call, SQL_UUID);
     struct sql_array *subjects = sql_bind_array(call, SQL_TEXT);
     struct sql_array *bodies = sql_bind_array(call, SQL_BYTEA);
-    struct sql_array *headers = sql_bind_array(call, SQL_TEXT);
     for (size_t i = 0; i < count; i++) {
         const struct case_closing *closing = &closings[i];
         sql_push_uuid(attempts, closing->attempt.uuid);
         sql_push_uuid(events, closing->event.uuid);
-        push_case_event(arena, subjects, bodies, headers, EVENT_CASE_CLOSED, closing->merchant,
-                        closing->event, closing->payment, closing->attempt, NULL,
-                        "the attempt ended", now_us);
+        push_case_event(arena, subjects, bodies, EVENT_CASE_CLOSED, closing->merchant,
+                        closing->payment, closing->attempt, NULL, "the attempt ended");
     }
 }

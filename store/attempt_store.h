@@ -160,7 +160,7 @@ struct case_opening {
     struct outbox_id event;
 };
 void case_open_call(struct sql_call *call, struct arena *arena, const struct case_opening *cases,
-                    size_t count, int64_t now_us);
+                    size_t count);
 
 struct case_closing {
     struct payment_id payment;
@@ -170,6 +170,6 @@ struct case_closing {
 };
 /* Closes what only asked how the attempt ends, in the transaction that ends it. */
 void case_close_call(struct sql_call *call, struct arena *arena,
-                     const struct case_closing *closings, size_t count, int64_t now_us);
+                     const struct case_closing *closings, size_t count);
 
 #endif

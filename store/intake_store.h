@@ -13,7 +13,7 @@
 /* An answer as it is stored under a key and repeated, byte for byte. */
 struct intake_answer {
     int status;
-    const char *headers; /* "name: value\n" lines */
+    const char *headers; /* as stored: event_headers_encode */
     struct span body;
 };
 
@@ -64,6 +64,7 @@ struct intake_accept {
     const char *event_headers;
     struct outbox_id command;
     const char *command_subject;
+    bool key_is_expired; /* its key has a row, which may be used anew */
 };
 
 /* An answer that accepts nothing and is stored all the same. */

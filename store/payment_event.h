@@ -18,6 +18,6 @@ struct payment_event {
 /* view is the payment as it is after the transaction. Everything lives in the arena. */
 struct payment_event payment_event_make(enum event_type type, const char *merchant,
                                         const struct payment_view *view, const char *traceparent,
-                                        int64_t time_us, struct arena *arena);
+                                        struct arena *arena);
 
 #endif

@@ -58,7 +58,7 @@ struct route_take {
     uint8_t request_hash[32];
     struct span request_bytes;
     struct uuid decision;
-    const char *reasons; /* JSON */
+    const char *reasons; /* JSON: "candidates" that were passed over, each "account" and "reason" */
     struct outbox_id command;
     const char *command_subject;
 };
@@ -69,7 +69,7 @@ struct route_deny {
     int version; /* that was read */
     int follows;
     struct uuid decision;
-    const char *reasons; /* JSON; its member "reason" is why the payment fails */
+    const char *reasons; /* JSON: "reason", why the payment fails, and all "candidates" */
     struct outbox_id command;
     const char *command_subject;
 };

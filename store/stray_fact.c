@@ -90,7 +90,6 @@ void stray_fact_load_read(const struct store_result *result, struct arena *arena
     out_rows->other_holds_money = result_bool(result, 0, 17) || holds_money(out_rows->view.status);
     out_rows->is_known = result_bool(result, 0, 18);
     out_rows->is_case_closed = result_bool(result, 0, 19);
-    out_rows->now_us = result_time_us(result, 0, 22);
     for (size_t i = 0; i < count && !result_is_null(result, i, 20); i++) {
         INVARIANT(i < STRAY_FACT_ATTEMPTS_MAX);
         out_rows->unsent[i].uuid = result_uuid(result, i, 20);
@@ -148,7 +147,7 @@ static void bind_event(struct sql_call *call, const struct stray_fact_input *inp
     view.safe_to_pay_again = false;
     if (!uuid_is_nil(rows->pointer_payment.uuid)) view.hold = HOLD_STRAY_FACT;
     const struct payment_event event =
-        payment_event_make(type, rows->merchant, &view, rows->traceparent, rows->now_us, arena);
+        payment_event_make(type, rows->merchant, &view, rows->traceparent, arena);
     sql_bind_uuid(call, event.id.uuid);
     sql_bind_text(call, event.subject);
     sql_bind_bytea(call, event.body);
@@ -223,7 +222,7 @@ static void make_case_call(const struct stray_fact_input *input, const struct st
         .reason = reason,
         .event = input->case_event,
     };
-    case_open_call(call, arena, &opening, 1, rows->now_us);
+    case_open_call(call, arena, &opening, 1);
 }
 
 void stray_fact_calls(const struct stray_fact_input *input, const struct stray_fact_rows *rows,
@@ -320,8 +319,7 @@ enum status stray_fact_write(struct store *store, const struct stray_fact_input 
 
 size_t evidence_conflict_calls(const struct attempt_outcome *observed, const char *merchant,
                                const char *account, struct case_id case_id,
-                               struct outbox_id case_event, const char *actor, int64_t now_us,
-                               struct arena *arena,
+                               struct outbox_id case_event, const char *actor, struct arena *arena,
                                struct sql_call out_calls[EVIDENCE_CONFLICT_CALLS_MAX])
 {
     INVARIANT(!observed->verdict.changes);
@@ -336,6 +334,6 @@ size_t evidence_conflict_calls(const struct attempt_outcome *observed, const cha
         .reason = case_kind_name(CASE_EVIDENCE_CONFLICT),
         .event = case_event,
     };
-    case_open_call(&out_calls[1], arena, &opening, 1, now_us);
+    case_open_call(&out_calls[1], arena, &opening, 1);
     return EVIDENCE_CONFLICT_CALLS_MAX;
 }

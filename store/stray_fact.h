@@ -62,7 +62,6 @@ struct stray_fact_rows {
     struct attempt_id unsent[STRAY_FACT_ATTEMPTS_MAX];
     struct payment_id unsent_payments[STRAY_FACT_ATTEMPTS_MAX];
     size_t unsent_count;
-    int64_t now_us;
 };
 
 /* What the calls do. */
@@ -113,8 +112,7 @@ enum status stray_fact_write(struct store *store, const struct stray_fact_input 
  */
 size_t evidence_conflict_calls(const struct attempt_outcome *observed, const char *merchant,
                                const char *account, struct case_id case_id,
-                               struct outbox_id case_event, const char *actor, int64_t now_us,
-                               struct arena *arena,
+                               struct outbox_id case_event, const char *actor, struct arena *arena,
                                struct sql_call out_calls[EVIDENCE_CONFLICT_CALLS_MAX]);
 
 #endif

@@ -188,6 +188,24 @@ struct value cli_decision_value(const struct query_decision *decision, struct ar
     return map;
 }
 
+const char *cli_decision_candidates(const struct query_decision *decision, struct arena *arena)
+{
+    struct value reasons;
+    if (value_read_json(span_of_text(decision->reasons), arena, &reasons, NULL) != STATUS_OK) {
+        return decision->reasons;
+    }
+    const struct value *candidates = value_find(&reasons, "candidates");
+    if (candidates == NULL || candidates->kind != VALUE_LIST) return "";
+    const char *text = "";
+    for (size_t i = 0; i < candidates->count; i++) {
+        const struct value *row = &candidates->items[i];
+        text = arena_format(arena, "%s%s%s (%s)", text, i == 0 ? "" : ", ",
+                            cli_or_dash(value_text(value_find(row, "account"))),
+                            cli_or_dash(value_text(value_find(row, "reason"))));
+    }
+    return text;
+}
+
 struct value cli_webhook_value(const struct query_webhook *webhook, struct arena *arena)
 {
     struct value map = value_map_make(arena, 9);

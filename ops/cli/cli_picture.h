@@ -25,6 +25,8 @@ struct value cli_task_value(const struct query_task *task, struct arena *arena);
 struct value cli_case_value(const struct query_case *row, struct arena *arena);
 struct value cli_stray_value(const struct query_stray *stray, struct arena *arena);
 struct value cli_decision_value(const struct query_decision *decision, struct arena *arena);
+/* "stripe-main (currency), stripe-backup (method)": who was passed over and why; "": nobody. */
+const char *cli_decision_candidates(const struct query_decision *decision, struct arena *arena);
 struct value cli_webhook_value(const struct query_webhook *webhook, struct arena *arena);
 
 /* "open", "no effect", "known". */

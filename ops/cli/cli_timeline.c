@@ -132,6 +132,14 @@ static void add_evidence(struct timeline *timeline)
     }
 }
 
+static const char *decision_text(const struct query_decision *decision, struct arena *arena)
+{
+    const char *candidates = cli_decision_candidates(decision, arena);
+    if (decision->account == NULL) return *candidates == '\0' ? "there is no account" : candidates;
+    if (*candidates == '\0') return "the first that serves";
+    return arena_format(arena, "the first that serves, after %s", candidates);
+}
+
 static void add_decisions(struct timeline *timeline)
 {
     for (size_t i = 0; i < timeline->picture->decision_count; i++) {
@@ -142,7 +150,7 @@ static void add_decisions(struct timeline *timeline)
                           .kind = "routing",
                           .who = "route",
                           .what = row->account == NULL ? "no route" : row->account,
-                          .why = row->reasons,
+                          .why = decision_text(row, timeline->arena),
                           .id = row->attempt.uuid,
                       });
     }

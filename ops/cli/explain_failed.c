@@ -1,6 +1,8 @@
 /* ops/cli/explain_failed.c: what failed, and when: what was observed, ended or alarmed badly. */
 #include "ops/cli/explain_internal.h"
 
+#include "ops/cli/cli_picture.h"
+
 /* What an observation says that was no success; NULL: nothing went wrong by it. */
 static const char *const WRONG[] = {
     [OBSERVED_NOTHING] = "brought something that cannot be read",
@@ -165,34 +167,14 @@ static void say_payment_end(struct situation *situation)
     }
 }
 
-/* "stripe-main (currency), stripe-backup (method)": the candidates of a decision and why not. */
-static const char *candidates_text(const struct query_decision *decision, struct arena *arena)
-{
-    struct value reasons;
-    if (value_read_json(span_of_text(decision->reasons), arena, &reasons, NULL) != STATUS_OK) {
-        return decision->reasons;
-    }
-    const struct value *candidates = value_find(&reasons, "candidates");
-    if (candidates == NULL || candidates->kind != VALUE_LIST || candidates->count == 0) {
-        return "there is none";
-    }
-    const char *text = "";
-    for (size_t i = 0; i < candidates->count; i++) {
-        const struct value *row = &candidates->items[i];
-        text = arena_format(arena, "%s%s%s (%s)", text, i == 0 ? "" : ", ",
-                            cli_or_dash(value_text(value_find(row, "account"))),
-                            cli_or_dash(value_text(value_find(row, "reason"))));
-    }
-    return text;
-}
-
 static void say_no_route(struct situation *situation)
 {
     for (size_t i = 0; i < situation->picture->decision_count; i++) {
         const struct query_decision *decision = &situation->picture->decisions[i];
         if (decision->account != NULL) continue;
+        const char *candidates = cli_decision_candidates(decision, situation->arena);
         explain_say(situation, decision->created_us, "no account could take it: %s",
-                    candidates_text(decision, situation->arena));
+                    *candidates == '\0' ? "there is none" : candidates);
     }
 }
 

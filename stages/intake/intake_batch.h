@@ -31,7 +31,6 @@ struct intake_item {
 struct intake_batch {
     const struct config *config;
     const char *actor;
-    int64_t now_us; /* for the time of events; deadlines follow the database's clock */
     struct arena *arena;
     struct intake_item *items;
     size_t count;

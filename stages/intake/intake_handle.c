@@ -107,7 +107,7 @@ static void look_into_cache(struct round *round)
 
 /* --- answering ------------------------------------------------------------------------------- */
 
-enum { REPLY_HEADER_MAX = EVENT_HEADER_MAX + 2, STATUS_TEXT_SIZE = 12 };
+enum { REPLY_HEADER_MAX = EVENT_STORED_MAX + 2, STATUS_TEXT_SIZE = 12 };
 
 /* The reply to item's producer with this answer; false if nobody waits. */
 static bool make_reply(const struct intake_item *item, const struct intake_answer *answer,
@@ -257,7 +257,6 @@ enum status intake_handle(struct stage *stage, void *self, struct stage_item *co
         .batch = {
             .config = &stage->config,
             .actor = stage->actor,
-            .now_us = clock_real_us(),
             .arena = arena,
         },
     };

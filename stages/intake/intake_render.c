@@ -13,7 +13,7 @@ static struct intake_answer answer_stored(const struct answer *answer, struct ar
 {
     return (struct intake_answer){
         .status = answer->status,
-        .headers = arena_format(arena, "content-type: %s\n", content_type_name(answer->content)),
+        .headers = event_headers_encode(answer->content, NULL, arena),
         .body = answer->body,
     };
 }
@@ -65,30 +65,12 @@ static const char *copy_subject(const char *subject, struct arena *arena)
     return arena_copy(arena, subject, strlen(subject));
 }
 
-static const char *event_headers_of(const struct intake_batch *batch, const struct event *event)
-{
-    struct event_headers headers;
-    event_headers_make(event, batch->arena, &headers);
-    return event_headers_encode(&headers, batch->arena);
-}
-
 static void render_accept(const struct intake_batch *batch, const struct intake_item *item,
                           struct intake_accept *out)
 {
-    char id[UUID_TEXT_SIZE];
     char subject[SUBJECT_SIZE];
     const struct pay_request *request = &item->request;
     const struct payment_view view = view_of_accepted(item->payment, request);
-    const struct event event = {
-        .id = { uuid_new() },
-        .type = EVENT_PAYMENT_ACCEPTED,
-        .merchant = request->merchant,
-        .subject = uuid_format(item->payment.uuid, id),
-        .version = view.version,
-        .time_us = batch->now_us,
-        .content = EVENT_CONTENT,
-        .traceparent = item->envelope.traceparent,
-    };
     *out = (struct intake_accept){
         .id = item->payment,
         .request = request,
@@ -96,13 +78,16 @@ static void render_accept(const struct intake_batch *batch, const struct intake_
         .start_by_us = item->start_by_us,
         .key_lifetime_h = item->merchant->key_lifetime_h,
         .answer = item->answer,
-        .event = event.id,
+        .event = { uuid_new() },
         .event_body = answer_event_body(&view, EVENT_CONTENT, batch->arena),
-        .event_headers = event_headers_of(batch, &event),
+        .event_headers =
+            event_headers_encode(EVENT_CONTENT, item->envelope.traceparent, batch->arena),
         .command = item->command,
+        .key_is_expired = item->found->has_key && item->found->key_is_expired,
     };
     out->event_subject = copy_subject(
-        subject_event(request->merchant, event_type_name((int)event.type), subject), batch->arena);
+        subject_event(request->merchant, event_type_name(EVENT_PAYMENT_ACCEPTED), subject),
+        batch->arena);
     out->command_subject = copy_subject(subject_route(item->payment, subject), batch->arena);
     if (pay_request_has_target(request)) {
         out->pointer_payment = item->found->active;
@@ -120,23 +105,16 @@ static void render_rejection(const struct intake_batch *batch, const struct inta
                              struct intake_rejection *out)
 {
     char subject[SUBJECT_SIZE];
-    const struct event event = {
-        .id = { intake_render_id(item->stage_item->message) },
-        .type = EVENT_REQUEST_REJECTED,
-        .merchant = item->envelope.merchant,
-        .time_us = batch->now_us,
-        .content = EVENT_CONTENT,
-        .traceparent = item->envelope.traceparent,
-    };
     *out = (struct intake_rejection){
-        .id = event.id,
+        .id = { intake_render_id(item->stage_item->message) },
         .body = answer_rejected_body(&item->problem, item->request.out_trade_no,
                                      request_operation_name((int)item->envelope.operation),
                                      EVENT_CONTENT, batch->arena),
-        .headers = event_headers_of(batch, &event),
+        .headers = event_headers_encode(EVENT_CONTENT, item->envelope.traceparent, batch->arena),
     };
     out->subject = copy_subject(
-        subject_event(event.merchant, event_type_name((int)event.type), subject), batch->arena);
+        subject_event(item->envelope.merchant, event_type_name(EVENT_REQUEST_REJECTED), subject),
+        batch->arena);
 }
 
 static void render_letter(const struct intake_batch *batch, const struct intake_item *item,

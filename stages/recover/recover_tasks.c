@@ -417,8 +417,7 @@ static void add_waits(struct store_job *job, const struct claim_work *work)
         };
     }
     if (scheduled > 0) task_schedule_call(store_job_call(job), &job->arena, schedules, scheduled);
-    if (opened > 0)
-        case_open_call(store_job_call(job), &job->arena, cases, opened, clock_real_us());
+    if (opened > 0) case_open_call(store_job_call(job), &job->arena, cases, opened);
 }
 
 static void on_picked(struct store_job *job, enum status status, struct store_result *results)

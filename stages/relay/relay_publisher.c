@@ -46,12 +46,20 @@ static bool may_send(const struct relay_publisher *publisher, int64_t monotonic_
 static void publish(const struct relay_publisher *publisher, struct relay_event *event,
                     struct arena *arena)
 {
-    struct event_headers headers = { .count = 0 };
-    if (event_headers_decode(event->headers, arena, &headers) != STATUS_OK) {
-        /* Written by us, so a bug; the body is still worth having. */
+    struct event_headers stored = { .count = 0 };
+    struct event_headers headers;
+    if (event_headers_decode(event->headers, arena, &stored) != STATUS_OK) {
+        /* Written by us, so a bug; what the row tells is worth having without them. */
         LOG_ERROR("stored headers cannot be read", LOG_ID("outbox", event->id.uuid));
-        headers.count = 0;
     }
+    const struct event row = {
+        .id = event->id,
+        .subject = event->subject,
+        .payment = event->payment,
+        .version = event->version,
+        .created_us = event->created_us,
+    };
+    event_headers_make(&row, &stored, arena, &headers);
     char message_id[COMMAND_MESSAGE_ID_SIZE];
     const struct bus_outgoing message = {
         .subject = event->subject,

@@ -155,11 +155,13 @@ static struct route_decision decide_payment(const struct round *round,
     }
 }
 
-static const char *write_reasons(const struct round *round, const char *reason)
+/* What no column tells: of a denial all of it, else who was passed over before the one taken. */
+static const char *write_reasons(const struct round *round, const struct route_decision *decision)
 {
-    const size_t count = round->desk->config->account_count;
+    const bool is_denial = decision->verdict == ROUTE_DENY;
+    const size_t count = is_denial ? round->desk->config->account_count : decision->taken;
     struct value list = { .kind = VALUE_LIST, .count = count };
-    list.items = arena_allocate(round->arena, count * sizeof *list.items);
+    list.items = arena_allocate(round->arena, (count + 1) * sizeof *list.items);
     for (size_t i = 0; i < count; i++) {
         list.items[i] = value_map_make(round->arena, 2);
         value_map_add(&list.items[i], "account", value_of_text(round->candidates[i].account->id));
@@ -167,8 +169,8 @@ static const char *write_reasons(const struct round *round, const char *reason)
                       value_of_text(route_reason_name(round->candidates[i].reason)));
     }
     struct value map = value_map_make(round->arena, 2);
-    value_map_add(&map, "reason", value_of_text(reason));
-    value_map_add(&map, "candidates", list);
+    if (is_denial) value_map_add(&map, "reason", value_of_text(decision->reason));
+    if (count > 0) value_map_add(&map, "candidates", list);
     return (const char *)value_write_json(&map, round->arena).data;
 }
 
@@ -182,7 +184,7 @@ static void take(struct round *round, struct route_item *item, const struct rout
     out->version = item->payment->version;
     out->attempt.uuid = uuid_new();
     out->decision = uuid_new();
-    out->reasons = write_reasons(round, item->decision.reason);
+    out->reasons = write_reasons(round, &item->decision);
     out->command.uuid = uuid_new();
     out->command_subject = copy_text(subject_create(out->account, subject), round->arena);
     item->next =
@@ -201,7 +203,7 @@ static void deny(struct round *round, struct route_item *item)
         .version = item->payment->version,
         .follows = (int)command->version,
         .decision = uuid_new(),
-        .reasons = write_reasons(round, item->decision.reason),
+        .reasons = write_reasons(round, &item->decision),
         .command = { uuid_new() },
         .command_subject = copy_text(subject_settle(command->payment, subject), round->arena),
     };

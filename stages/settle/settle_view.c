@@ -52,5 +52,5 @@ struct payment_event settle_event(const struct settle_facts *facts,
         .version = payment->version + 1,
     };
     return payment_event_make((enum event_type)decision->event, payment->merchant, &view,
-                              payment->traceparent, facts->around.now_us, arena);
+                              payment->traceparent, arena);
 }

@@ -5,7 +5,7 @@
 --    7 version, 8 certainty, 9 reason, 10 captured, 11 refunded, 12 next_action, 13 traceparent,
 --    14 payment that the pointer names, 15 pointer version, 16 hold, 17 another payment of the
 --    target holds money, 18 this fact is recorded, 19 its attempt's case is closed,
---    20 unsent attempt, 21 its payment, 22 now
+--    20 unsent attempt, 21 its payment
 SELECT p.merchant, p.out_trade_no, p.target_kind, p.target_id, p.amount, p.currency, p.status,
        p.version, p.certainty, p.reason, p.captured, p.refunded, p.next_action::text,
        p.traceparent, t.payment_id, t.version, t.hold, coalesce(q.holds_money, false),
@@ -15,7 +15,7 @@ SELECT p.merchant, p.out_trade_no, p.target_kind, p.target_id, p.amount, p.curre
                   AND (s.kind = $5::int2 OR (s.kind IN (1, 2) AND $5::int2 IN (1, 2)))),
        EXISTS (SELECT FROM oncepay.manual_case c
                 WHERE c.attempt_id = $2::uuid AND c.kind = 3 AND c.status = 50),
-       u.id, u.payment_id, now()
+       u.id, u.payment_id
   FROM oncepay.payment p
   LEFT JOIN LATERAL (
        SELECT f.payment_id, f.version, f.hold FROM oncepay.active_payment f

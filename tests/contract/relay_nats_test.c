@@ -171,14 +171,14 @@ static void write_version(struct rig *rig, int payments, int version)
             "WITH p AS MATERIALIZED (SELECT ('00000000-0000-7000-8000-' || lpad(i::text, 12, '0'))"
             "::uuid AS id FROM generate_series(1, %d) i), h AS (INSERT INTO oncepay.state_history"
             " (payment_id, entity, id, version, from_status, to_status, event, why, actor,"
-            " prev_hash, hash) SELECT id, 1, id, %d, 10, 20, 'e', 'w', 'a', '', '' FROM p)"
+            " prev_hash) SELECT id, 1, id, %d, 10, 20, 'e', 'w', 'a', '' FROM p)"
             " INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, "
             "payment_id,"
             " body, headers) SELECT overlay(gen_random_uuid()::text PLACING"
             " left(oncepay.uuid_floor(now())::text, 13) FROM 1)::uuid, 2,"
             " 'pay.event.m-1.payment.accepted', 1, id, %d, id, '{}',"
-            " 'ce-subject: ' || id || chr(10) || 'ce-sequence: %d' || chr(10) FROM p",
-            payments, version, version, version));
+            " '' FROM p",
+            payments, version, version));
     arena_finish(&arena);
 }
 
@@ -330,9 +330,9 @@ static void insert_command(const char *url)
         url,
         "SET session_replication_role = replica;"
         "INSERT INTO oncepay.payment (id, merchant, out_trade_no, target_kind, amount, currency,"
-        " method_type, status, version, certainty, start_by, history_hash, history_prev) VALUES"
+        " method_type, status, version, certainty, start_by, history_hash) VALUES"
         " ('00000000-0000-7000-8000-000000000001', 'm', 't', 'none', 1, 'EUR', 'card', 10, 1, 1,"
-        " now(), '', '');"
+        " now(), '');"
         "INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id,"
         " created_at) SELECT overlay(id::text PLACING left(oncepay.uuid_floor(now())::text,"
         " 13) FROM 1)::uuid, 1, 'pay.route.5', 1, id, 0, "

@@ -506,7 +506,7 @@ static void a_case_is_opened_once_and_closed_with_the_attempt(void **state)
     };
     struct sql_call call;
     struct store_result result = { 0 };
-    case_open_call(&call, &bench->arena, &opening, 1, 1);
+    case_open_call(&call, &bench->arena, &opening, 1);
     CHECK(store_run(bench->store, &call, &result));
     assert_int_equal(result_rows(&result), 0); /* follows only from what was stored */
     store_result_clear(&result);
@@ -514,7 +514,7 @@ static void a_case_is_opened_once_and_closed_with_the_attempt(void **state)
     for (int i = 0; i < 2; i++) {
         opening.id.uuid = uuid_new();
         opening.event.uuid = uuid_new();
-        case_open_call(&call, &bench->arena, &opening, 1, 1);
+        case_open_call(&call, &bench->arena, &opening, 1);
         CHECK(store_run(bench->store, &call, &result));
         assert_int_equal(result_rows(&result), i == 0 ? 1 : 0);
         store_result_clear(&result);
@@ -528,14 +528,14 @@ static void a_case_is_opened_once_and_closed_with_the_attempt(void **state)
     opening.id.uuid = uuid_new();
     opening.kind = CASE_PENDING_TOO_LONG;
     opening.attempt_version = 0;
-    case_open_call(&call, &bench->arena, &opening, 1, 1);
+    case_open_call(&call, &bench->arena, &opening, 1);
     CHECK(store_run(bench->store, &call, &result));
     assert_int_equal(result_rows(&result), 0); /* nobody asks any more how it ends */
     store_result_clear(&result);
     const struct case_closing closing = {
         bench->payment, bench->attempt, "m-1001", { uuid_new() }
     };
-    case_close_call(&call, &bench->arena, &closing, 1, 1);
+    case_close_call(&call, &bench->arena, &closing, 1);
     CHECK(store_run(bench->store, &call, &result));
     assert_int_equal(result_rows(&result), 1);
     store_result_clear(&result);

@@ -205,9 +205,7 @@ static void an_end_is_applied_once_however_often_it_is_told(void **state)
                      1);
     char *headers = payment_rows_text(
         bench->url, "SELECT headers FROM outbox WHERE kind = 2 AND payment_id = $id", payment.uuid);
-    assert_non_null(strstr(headers, "ce-type: payment.succeeded\n"));
-    assert_non_null(strstr(headers, "ce-sequence: 3\n"));
-    assert_non_null(strstr(headers, "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-"));
+    assert_int_equal(strncmp(headers, "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-", 49), 0);
     free(headers);
     assert_told(bench, payment, "\"status\":\"succeeded\"");
     assert_told(bench, payment, "\"captured\":1099");

@@ -401,7 +401,7 @@ static void a_failure_after_success_is_a_conflict_for_people(void **state)
         struct store_result results[EVIDENCE_CONFLICT_CALLS_MAX] = { 0 };
         const size_t count =
             evidence_conflict_calls(&bench->observed, "m-1001", "stripe-main", input.case_id,
-                                    input.case_event, "test", 1, &bench->arena, calls);
+                                    input.case_event, "test", &bench->arena, calls);
         CHECK(store_run_many(bench->store, calls, count, results));
         assert_int_equal(result_rows(&results[1]), i == 0 ? 1 : 0);
         for (size_t k = 0; k < count; k++) store_result_clear(&results[k]);

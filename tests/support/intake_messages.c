@@ -80,7 +80,6 @@ enum status intake_messages_run(struct intake_messages *messages, struct store *
     messages->batch = (struct intake_batch){
         .config = &messages->config,
         .actor = "intake/test/1",
-        .now_us = clock_real_us(),
         .arena = &messages->arena,
     };
     intake_batch_read(&messages->batch, messages->pointers, messages->count);
