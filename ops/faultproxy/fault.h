@@ -1,7 +1,7 @@
 /*
- * ops/faultproxy/fault.h: what a pair of the proxy does to its connections now, and what it has done
- * so far. Durations are drawn per pair from the seed, so that a schedule draws the same ones again;
- * which bytes they meet is up to the kernel.
+ * ops/faultproxy/fault.h: what a pair of the proxy does to its connections now, and what it has
+ * done so far. Durations are drawn per pair from the seed, so that a schedule draws the same ones
+ * again; which bytes they meet is up to the kernel.
  */
 #ifndef ONCEPAY_FAULTPROXY_FAULT_H
 #define ONCEPAY_FAULTPROXY_FAULT_H

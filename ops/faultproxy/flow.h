@@ -1,7 +1,7 @@
 /*
- * ops/faultproxy/flow.h: one direction of a connection: what was read from one side waits here until
- * latency, rate and slices let it go to the other. Order is kept, and nothing is lost here: a fault
- * that loses bytes ends the connection.
+ * ops/faultproxy/flow.h: one direction of a connection: what was read from one side waits here
+ * until latency, rate and slices let it go to the other. Order is kept, and nothing is lost here:
+ * a fault that loses bytes ends the connection.
  */
 #ifndef ONCEPAY_FAULTPROXY_FLOW_H
 #define ONCEPAY_FAULTPROXY_FLOW_H
