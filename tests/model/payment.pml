@@ -12,8 +12,8 @@
  * any more; of an attempt, that its lease ran out, that its replay window is over. Each becomes
  * true whenever it may, so every timing is tried, also a sender that wakes last of all.
  *
- * What holds only because nothing happens is worth nothing: RARE names a state when the search first
- * reaches it, and run.py knows which ones each configuration must reach.
+ * What holds only because nothing happens is worth nothing: RARE names a state when the search
+ * first reaches it, and run.py knows which ones each configuration must reach.
  */
 c_decl {
     static int rare_count[32];

@@ -223,8 +223,10 @@ static void end_charge(struct world *world, void *what)
 
 static void leave_open(struct world *world, struct charge *charge)
 {
-    world_after(world, choice_delay_us(&world->choices, CHOICE_CUSTOMER, charge->tag), end_charge,
-                charge);
+    const bool is_quick = choice_below(&world->choices, CHOICE_OUTCOME, charge->tag, 3) == 1;
+    const int64_t delay_us =
+        choice_delay_us(&world->choices, is_quick ? CHOICE_TRAVEL : CHOICE_CUSTOMER, charge->tag);
+    world_after(world, delay_us, end_charge, charge);
 }
 
 static struct money other_money(struct world *world, const struct call *call)
@@ -251,7 +253,11 @@ static struct charge *charge_card(struct world *world, const struct call *call)
                                .amount = call->amount,
                                .amount_shown = call->amount,
                                .tag = call->tag };
-    if (choice_strikes(choices, CHOICE_BANK_DECLINES, call->tag)) {
+    /* Who runs a create again after a decline often declines again. */
+    const bool declines = choice_strikes(choices, CHOICE_BANK_DECLINES, call->tag);
+    const bool declines_again = bank->profile == BANK_KEEPS_SUCCESSES &&
+                                choice_strikes(choices, CHOICE_BANK_DECLINES, call->tag);
+    if (declines || declines_again) {
         charge->is_payable = bank->profile == BANK_DECLINED_PAYABLE ||
                              bank->profile == BANK_DECLINED_PAYABLE_UNTOLD;
         move_charge(world, charge, CHARGE_DECLINED);

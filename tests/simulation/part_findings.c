@@ -221,6 +221,8 @@ static void written(struct world *world, struct job *job, enum status status)
         job_wait(world, job, CLOCK_MILLISECOND_US, announce);
     } else if (!finding->real.verdict.changes || world->mutant == MUTANT_LOSER_EVIDENCE) {
         end_finding(world, finding);
+    } else if (choice_strikes(&world->choices, CHOICE_LOSER_DIES, job->worker->number)) {
+        world_kill(world, job->worker);
     } else if (finding->real.rounds++ < ROUNDS_MAX) {
         world_reach(world, REACHED_LOST_CAS);
         part_finding_load(world, finding);
