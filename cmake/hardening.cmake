@@ -7,6 +7,9 @@ if(ONCEPAY_SANITIZE)
     target_compile_options(oncepay_build INTERFACE -fsanitize=${ONCEPAY_SANITIZE}
         -fno-sanitize-recover=all -fno-omit-frame-pointer)
     target_link_options(oncepay_build INTERFACE -fsanitize=${ONCEPAY_SANITIZE})
+    if(ONCEPAY_FUZZ) # the coverage that fuzzers steer by; programs that are none just ignore it
+        target_compile_options(oncepay_build INTERFACE -fsanitize=fuzzer-no-link)
+    endif()
 else()
     foreach(flag
             -fstack-protector-strong        # canaries where there are arrays

@@ -384,7 +384,10 @@ static struct verdict judge_failure(const struct hearing *hearing)
         return judge_pending(hearing, "declined_but_payable");
     }
     const bool keeps = capability->keeps_failures_under_key;
-    if (!is_manual && !keeps && attempt->prior && !create_cannot_arrive(capability, attempt)) {
+    /* The window only ends what may still arrive: what arrived inside it may have succeeded, on an
+     * object that this decline is not about. */
+    const bool is_excluded = attempt->key_consumed || attempt->canceled_by_reference;
+    if (!is_manual && !keeps && attempt->prior && !is_excluded) {
         return undecided(hearing, "declined_but_earlier_request_open");
     }
     struct verdict verdict =

@@ -20,6 +20,7 @@ struct range {
 };
 
 enum { FILLER_TEXT = '*', FILLER_DIGIT = '0', FILLER_NUMBER = 0 };
+enum { ESCAPE_LENGTH = 6 }; /* \u0034 */
 
 static bool is_blank(uint8_t byte)
 {
@@ -143,28 +144,116 @@ static void blank_verification_values(const struct bytes *body)
     }
 }
 
-static bool number_is_card(int64_t number, uint8_t big_endian[8])
+/* The ASCII character that a JSON escape at `at` stands for (\u0034 is a 4); 0 if it is none. */
+static char escaped_at(const struct bytes *body, size_t at)
 {
-    char text[24];
-    const int length = snprintf(text, sizeof text, "%" PRId64, number);
-    for (int i = 0; i < 8; i++) big_endian[i] = (uint8_t)((uint64_t)number >> (56 - 8 * i));
-    return mask_has_card_number((struct span){ (const uint8_t *)text, (size_t)length });
+    static const char DIGITS[] = "0123456789abcdef0123456789ABCDEF";
+    unsigned code = 0;
+    if (body->length - at < ESCAPE_LENGTH || body->data[at + 1] != 'u') return 0;
+    for (size_t i = 2; i < ESCAPE_LENGTH; i++) {
+        const char *digit = memchr(DIGITS, body->data[at + i], sizeof DIGITS - 1);
+        if (digit == NULL) return 0;
+        code = code << 4 | (unsigned)(digit - DIGITS) % 16;
+    }
+    return code < 0x80 ? (char)code : 0;
 }
 
-/* A card number sent as a MessagePack integer shows no digits; its eight bytes are looked for. */
-static void blank_card_integers(const struct bytes *body, const struct value *value)
+/* Card numbers with digits, blanks or hyphens in escapes: what a reader of the text would see. */
+static void mask_escaped(const struct bytes *body, struct arena *arena)
+{
+    char *plain = arena_allocate(arena, body->length);
+    size_t *starts = arena_allocate(arena, body->length * sizeof *starts);
+    size_t length = 0;
+    for (size_t at = 0; at < body->length; length++) {
+        const char escaped = body->data[at] == '\\' ? escaped_at(body, at) : 0;
+        plain[length] = escaped != 0 ? escaped : (char)body->data[at];
+        starts[length] = at;
+        at += escaped != 0 ? ESCAPE_LENGTH : 1;
+        const bool is_pair = escaped == 0 && plain[length] == '\\' && at < body->length;
+        if (!is_pair) continue;
+        plain[++length] = (char)body->data[at]; /* "\\u0034" is a backslash and five characters */
+        starts[length] = at++;
+    }
+    if (mask_card_numbers(plain, length) == 0) return;
+    for (size_t i = 0; i < length; i++) {
+        if (plain[i] != FILLER_TEXT) continue;
+        uint8_t *start = body->data + starts[i];
+        if (*start == '\\') {
+            memcpy(start, "\\u002a", ESCAPE_LENGTH);
+        } else {
+            *start = FILLER_TEXT;
+        }
+    }
+}
+
+static void mask_cards(const struct bytes *body, struct arena *arena)
+{
+    (void)mask_card_numbers((char *)body->data, body->length);
+    const bool has_escapes = body->length > 0 && memchr(body->data, '\\', body->length) != NULL;
+    if (has_escapes) mask_escaped(body, arena);
+}
+
+/* The eight bytes that MessagePack writes such a number as. */
+static bool number_is_card(const struct value *value, uint8_t big_endian[8])
+{
+    char text[24];
+    uint64_t bits;
+    struct span digits = value->bytes;
+    if (value->kind == VALUE_INTEGER) {
+        (void)snprintf(text, sizeof text, "%" PRId64, value->integer);
+        digits = span_of_text(text);
+        bits = (uint64_t)value->integer;
+    } else if (value->kind == VALUE_DECIMAL && value->is_integral) {
+        bits = strtoull((const char *)value->bytes.data, NULL, 10);
+    } else if (value->kind == VALUE_DECIMAL) {
+        const double number = strtod((const char *)value->bytes.data, NULL); /* not money */
+        memcpy(&bits, &number, sizeof bits);
+    } else {
+        return false;
+    }
+    for (int i = 0; i < 8; i++) big_endian[i] = (uint8_t)(bits >> (56 - 8 * i));
+    return mask_has_card_number(digits);
+}
+
+/* A card number sent as a MessagePack number shows no digits; its eight bytes are looked for. */
+static void blank_card_numbers(const struct bytes *body, const struct value *value)
 {
     uint8_t pattern[8];
     for (size_t i = 0; value->kind == VALUE_LIST && i < value->count; i++) {
-        blank_card_integers(body, &value->items[i]);
+        blank_card_numbers(body, &value->items[i]);
     }
     for (size_t i = 0; value->kind == VALUE_MAP && i < value->count; i++) {
-        blank_card_integers(body, &value->members[i].value);
+        blank_card_numbers(body, &value->members[i].value);
     }
-    if (value->kind != VALUE_INTEGER || !number_is_card(value->integer, pattern)) return;
+    if (!number_is_card(value, pattern)) return;
     for (size_t i = 0; i + sizeof pattern <= body->length; i++) {
         if (memcmp(body->data + i, pattern, sizeof pattern) == 0)
             memset(body->data + i, 0, sizeof pattern);
+    }
+}
+
+/* The same where there is no document to walk: each head of an eight-byte number is tried. */
+static void blank_cards_behind_heads(const struct bytes *body, struct arena *arena)
+{
+    enum { NUMBER_LENGTH = 9 };
+    struct value value;
+    for (size_t i = 0; i + NUMBER_LENGTH <= body->length; i++) {
+        const uint8_t head = body->data[i];
+        if (head != 0xcf && head != 0xd3 && head != 0xcb) continue;
+        const struct span number = { body->data + i, NUMBER_LENGTH };
+        if (value_read_msgpack(number, arena, &value, NULL) == STATUS_OK) {
+            blank_card_numbers(&(struct bytes){ body->data + i, NUMBER_LENGTH }, &value);
+        }
+    }
+}
+
+static void blank_binary_cards(const struct bytes *kept, struct span body, struct arena *arena)
+{
+    struct value document;
+    if (value_read_msgpack(body, arena, &document, NULL) == STATUS_OK) {
+        blank_card_numbers(kept, &document);
+    } else {
+        blank_cards_behind_heads(kept, arena);
     }
 }
 
@@ -174,8 +263,9 @@ static void blank_card_integers(const struct bytes *body, const struct value *va
  */
 static bool take_token(const struct bytes *body, const struct range *range, struct buffer *lines)
 {
-    const struct span text = { body->data + range->start, range->length };
-    (void)mask_card_numbers((char *)body->data + range->start, range->length);
+    const struct bytes token = { body->data + range->start, range->length };
+    const struct span text = { token.data, token.length };
+    mask_cards(&token, lines->arena);
     if (range->length == 0 || memchr(text.data, '\n', text.length) != NULL ||
         !value_text_is_valid(text))
         return false;
@@ -189,7 +279,6 @@ void kept_body_make(struct span body, enum content_type content, struct arena *a
 {
     const struct bytes kept = { (uint8_t *)arena_copy(arena, body.data, body.length), body.length };
     struct buffer lines = { .arena = arena };
-    struct value document;
     struct range range;
     size_t at = 0;
     bool is_whole = true;
@@ -198,11 +287,9 @@ void kept_body_make(struct span body, enum content_type content, struct arena *a
         blank(&kept, &range);
     }
     blank_verification_values(&kept);
-    (void)mask_card_numbers((char *)kept.data, kept.length);
-    if (content == CONTENT_MSGPACK &&
-        value_read_msgpack(body, arena, &document, NULL) == STATUS_OK) {
-        blank_card_integers(&kept, &document);
-    }
+    mask_cards(&kept, arena);
+    const bool is_text = content == CONTENT_JSON && value_text_is_valid(body);
+    if (!is_text) blank_binary_cards(&kept, body, arena);
     out->body = (struct span){ kept.data, kept.length };
     out->method_token =
         is_whole && lines.length > 0 ? (const char *)buffer_span(&lines).data : NULL;

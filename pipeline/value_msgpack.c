@@ -157,6 +157,7 @@ static bool take_map(struct msgpack_reader *reader, uint64_t count, struct value
     for (size_t i = 0; i < map.count; i++) {
         struct value name = { .kind = VALUE_NULL };
         if (!take_value(reader, &name)) return false;
+        reader->count--; /* a name is no value: a document counts alike in either form */
         if (name.kind != VALUE_TEXT) return fail(reader, "a member name must be text");
         map.members[i].name = value_text(&name);
         if (!take_value(reader, &map.members[i].value)) return false;

@@ -206,14 +206,17 @@ enum status relay_command_store_check(struct store *store, struct relay_command 
     return check_known(store, commands, count, arena);
 }
 
-enum status relay_command_store_born(struct store *store, struct outbox_id id,
+enum status relay_command_store_born(struct store *store, struct outbox_id id, const char *subject,
                                      int64_t *out_created_us)
 {
+    enum { CLOCKS_APART_MS = 10 * 60 * 1000 };
     struct arena arena = { NULL };
     struct sql_call call;
     struct store_result result;
     sql_call_begin(&call, STMT_RELAY_COMMAND_BORN, &arena);
     sql_bind_uuid(&call, id.uuid);
+    sql_bind_text(&call, subject);
+    sql_bind_int8(&call, CLOCKS_APART_MS);
     enum status status = store_run(store, &call, &result);
     if (status == STATUS_OK) {
         if (result_rows(&result) == 1)

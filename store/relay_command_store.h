@@ -51,7 +51,7 @@ enum status relay_command_store_check(struct store *store, struct relay_command 
                                       size_t count, struct arena *arena) MUST_CHECK;
 
 /* When the command was written that opens a message. STATUS_NOT_FOUND: none of ours. */
-enum status relay_command_store_born(struct store *store, struct outbox_id id,
+enum status relay_command_store_born(struct store *store, struct outbox_id id, const char *subject,
                                      int64_t *out_created_us) MUST_CHECK;
 
 /* A command that goes out once more, under a new outbox id. */

@@ -258,7 +258,7 @@ enum status relay_store_republish_since(struct store *store, int64_t since_us, i
     struct arena arena = { NULL };
     struct sql_call call;
     sql_call_begin(&call, STMT_RELAY_REPUBLISH_TIME, &arena);
-    sql_bind_uuid(&call, relay_store_id_floor(since_us));
+    sql_bind_time(&call, since_us);
     const enum status status = read_xid(store, &call, out_xid);
     arena_finish(&arena);
     return status;

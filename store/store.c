@@ -111,6 +111,11 @@ void store_destroy(struct store *store)
     free(store);
 }
 
+const char *store_settings(const struct store *store)
+{
+    return store->settings;
+}
+
 bool store_is_ready(const struct store *store)
 {
     return store->state == CONNECTION_READY;

@@ -47,6 +47,9 @@ struct store_result {
 struct store *store_create(const struct store_options *options);
 void store_destroy(struct store *store);
 
+/* libpq's options of its sessions: what a statement is planned with. Lives as long as the store. */
+const char *store_settings(const struct store *store);
+
 bool store_is_ready(const struct store *store); /* connected, nothing under way */
 bool store_is_busy(const struct store *store);  /* a transaction is under way */
 bool store_is_connected(const struct store *store);

@@ -55,10 +55,10 @@ static void on_disconnected(natsConnection *connection, void *closure)
     pthread_mutex_unlock(&bus->lock);
     if (!is_current) return;
     atomic_store(&link->connected, false);
-    if (link == &bus->links[BUS_ROLE_PUBLISH]) {
-        bus_publisher_disconnected(bus);
-    } else {
+    if (link == &bus->links[BUS_ROLE_PULL]) {
         bus_consumer_disconnected(bus);
+    } else {
+        bus_publisher_disconnected(bus); /* whichever way it went: its answer may never come */
     }
     bus_wake(bus);
 }
@@ -159,7 +159,7 @@ static natsStatus make_options(struct bus_link *link, natsOptions **out_options)
     SET(natsOptions_SetReconnectWait(options, 250));
     SET(natsOptions_SetReconnectJitter(options, 100, 500));
     SET(natsOptions_SetReconnectBufSize(options, 1));
-    SET(natsOptions_SetSendAsap(options, true));
+    SET(natsOptions_SetSendAsap(options, link != &bus->links[BUS_ROLE_BULK]));
     SET(natsOptions_SetFailRequestsOnDisconnect(options, true));
     /* Our own loop retries the first connect: theirs stops at a broken handshake (nats.c 926). */
     SET(natsOptions_SetRetryOnFailedConnect(options, false, NULL, NULL));
@@ -291,6 +291,7 @@ enum status bus_connect(const struct bus_options *options, struct bus **out_bus,
     enum status status = error == NULL ? STATUS_OK : STATUS_STOP;
     if (status == STATUS_OK) status = link_open_for_ever(&bus->links[BUS_ROLE_PUBLISH]);
     if (status == STATUS_OK) status = link_open_for_ever(&bus->links[BUS_ROLE_PULL]);
+    if (status == STATUS_OK) status = link_open_for_ever(&bus->links[BUS_ROLE_BULK]);
     if (status == STATUS_OK) {
         bus_feed_resubscribe(&bus->links[BUS_ROLE_PUBLISH]);
         *out_bus = bus;
@@ -361,9 +362,25 @@ bool bus_wait_for_zero(struct bus *bus, const unsigned *due, int64_t timeout_ms)
     return *due == 0;
 }
 
+/* Several in a moment are a burst. */
+static bool is_burst(struct bus *bus)
+{
+    enum { MOMENT_MS = 4, SENDS_MAX = 8 };
+    const int64_t tick = bus_now_ms() / MOMENT_MS;
+    if (atomic_exchange(&bus->burst_tick, tick) != tick) atomic_store(&bus->burst_sends, 0);
+    return atomic_fetch_add(&bus->burst_sends, 1) >= SENDS_MAX;
+}
+
+natsConnection *bus_sender(struct bus *bus, enum bus_role role)
+{
+    const bool is_gathered =
+        is_burst(bus) && atomic_load(&bus->links[BUS_ROLE_BULK].connected);
+    return bus_connection(bus, is_gathered ? BUS_ROLE_BULK : role);
+}
+
 void bus_dispose(struct bus *bus, const char *reply, const char *text)
 {
-    natsConnection *connection = bus_connection(bus, BUS_ROLE_PULL);
+    natsConnection *connection = bus_sender(bus, BUS_ROLE_PULL);
     if (natsConnection_PublishString(connection, reply, text) == NATS_OK) return;
     pthread_mutex_lock(&bus->lock);
     bus->stats.disposals_failed++;

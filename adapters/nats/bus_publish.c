@@ -292,7 +292,7 @@ void bus_publish(struct bus *bus, const struct bus_outgoing *message, void *cook
     char reply[BUS_INBOX_SIZE + 24];
     (void)snprintf(reply, sizeof reply, "%s.%" PRIx32 "-%" PRIx32, bus->publisher.inbox, index,
                    generation);
-    const natsStatus status = send(bus_connection(bus, BUS_ROLE_PUBLISH), message, reply);
+    const natsStatus status = send(bus_sender(bus, BUS_ROLE_PUBLISH), message, reply);
     if (status == NATS_OK) return;
     pthread_mutex_lock(&bus->lock);
     const struct bus_slot *slot = &bus->publisher.slots[index];
@@ -356,7 +356,7 @@ enum status bus_publish_core(struct bus *bus, const struct bus_outgoing *message
 {
     if (!is_sendable(message)) return STATUS_BAD_DATA;
     if (!atomic_load(&bus->links[BUS_ROLE_PUBLISH].connected)) return STATUS_RETRY;
-    const natsStatus status = send(bus_connection(bus, BUS_ROLE_PUBLISH), message, message->reply);
+    const natsStatus status = send(bus_sender(bus, BUS_ROLE_PUBLISH), message, message->reply);
     if (status == NATS_OK) return STATUS_OK;
     return status == NATS_MAX_PAYLOAD ? STATUS_BAD_DATA : STATUS_RETRY;
 }

@@ -21,6 +21,7 @@ void feed_book_init(struct feed_book *book, const struct feed_options *options, 
         .options = options,
         .payments = memory_allocate(options->payments * sizeof *book->payments),
         .asked = memory_allocate(options->payments * sizeof *book->asked),
+        .planned = options->payments,
         .started_us = now_us,
         .moved_us = now_us,
         .random = options->seed,
@@ -73,9 +74,13 @@ bool feed_book_next(const struct feed_book *book, int64_t now_us, size_t *out_in
                     int64_t *out_wait_us)
 {
     *out_wait_us = INT64_MAX;
-    if (book->sent_count == book->options->payments) return false;
-    if (book->asked_count >= book->options->in_flight) return false;
-    if (book->options->rate_per_s > 0) {
+    const struct feed_options *options = book->options;
+    if (book->sent_count == book->planned || book->asked_count >= options->in_flight) return false;
+    if (options->unfinished > 0 &&
+        book->sent_count - book->refused - feed_book_ended_count(book) >= options->unfinished) {
+        return false;
+    }
+    if (options->rate_per_s > 0) {
         *out_wait_us = planned_us(book, book->sent_count) - now_us;
         if (*out_wait_us > 0) return false;
     }
@@ -165,8 +170,20 @@ void feed_book_ended(struct feed_book *book, size_t index, enum feed_end end, in
     if (payment->state == FEED_ACCEPTED) book->final_accepted++;
 }
 
+size_t feed_book_ended_count(const struct feed_book *book)
+{
+    return book->ends[FEED_END_SUCCEEDED] + book->ends[FEED_END_FAILED] +
+           book->ends[FEED_END_CANCELED];
+}
+
+void feed_book_close(struct feed_book *book, int64_t now_us)
+{
+    const int64_t limit_us = book->options->seconds_us;
+    if (limit_us > 0 && now_us - book->started_us >= limit_us) book->planned = book->sent_count;
+}
+
 bool feed_book_is_done(const struct feed_book *book)
 {
-    if (book->accepted + book->refused < book->options->payments) return false;
+    if (book->accepted + book->refused < book->planned) return false;
     return book->options->until_answered || book->final_accepted == book->accepted;
 }

@@ -40,6 +40,7 @@ struct feed_book {
     struct feed_payment *payments;
     size_t *asked; /* indexes of all FEED_ASKED */
     size_t asked_count;
+    size_t planned;    /* no more than so many are requested */
     size_t sent_count; /* payments 0 … sent_count - 1 were sent at least once */
     size_t accepted;
     size_t refused;
@@ -76,6 +77,11 @@ void feed_book_postpone(struct feed_book *book, size_t index, int64_t now_us, in
 void feed_book_accepted(struct feed_book *book, size_t index, const char *id, int64_t now_us);
 void feed_book_refused(struct feed_book *book, size_t index, int64_t now_us);
 void feed_book_ended(struct feed_book *book, size_t index, enum feed_end end, int64_t now_us);
+
+/* How many have an end. */
+size_t feed_book_ended_count(const struct feed_book *book);
+/* Nothing new from now on, if the time for it is over. */
+void feed_book_close(struct feed_book *book, int64_t now_us);
 
 /* Nothing is left to wait for, refusals included. */
 bool feed_book_is_done(const struct feed_book *book);

@@ -50,14 +50,16 @@ static void repeat_overdue(struct feed_wire *wire, struct feed_book *book, int64
     for (size_t i = 0; i < count; i++) feed_wire_send(wire, book, overdue[i], now_us);
 }
 
-static void feed(struct feed_wire *wire, struct feed_book *book)
+static void feed(struct feed_wire *wire, struct feed_book *book, struct feed_series *series)
 {
     struct feed_progress progress = { .terminal = isatty(STDERR_FILENO) == 1 };
     int64_t look_us = 0;
     while (stop_requested == 0) {
         int64_t now_us = clock_monotonic_us();
         feed_wire_receive(wire, book, now_us);
+        feed_book_close(book, now_us);
         feed_progress_show(&progress, book, now_us);
+        feed_series_note(series, book, now_us);
         if (feed_book_is_done(book) || now_us - book->moved_us > book->options->timeout_us) break;
         size_t index = 0;
         int64_t wait_us = 0;
@@ -99,6 +101,8 @@ int main(int argc, char **argv)
     case FEED_PARSE_RUN:
         break;
     }
+    struct feed_series series;
+    if (feed_series_open(&series, options.series_path) != STATUS_OK) return EXIT_USAGE;
     listen_to_signals();
     struct feed_wire wire;
     const char *error = "stopped";
@@ -106,12 +110,13 @@ int main(int argc, char **argv)
     if (feed_wire_open(&wire, &options, &stop_requested, &error) == STATUS_OK) {
         struct feed_book book;
         feed_book_init(&book, &options, clock_monotonic_us());
-        feed(&wire, &book);
+        feed(&wire, &book, &series);
         code = report(&book, &wire);
         feed_book_finish(&book);
     } else {
         fprintf(stderr, "oncepay-feed: %s\n", error == NULL ? "stopped" : error);
     }
     feed_wire_close(&wire);
+    feed_series_close(&series);
     return code;
 }

@@ -18,12 +18,16 @@ enum option_key {
     KEY_SEED,
     KEY_RATE,
     KEY_IN_FLIGHT,
+    KEY_UNFINISHED,
+    KEY_SECONDS,
+    KEY_WARM_UP,
     KEY_TIMEOUT,
     KEY_BODY_JSON,
     KEY_UNTIL_ANSWERED,
     KEY_QUIET,
     KEY_JSON,
     KEY_ACCEPTED,
+    KEY_SERIES,
 };
 
 static const struct option_row {
@@ -45,6 +49,9 @@ static const struct option_row {
       "open loop: R requests a second, late or not (as fast as answers come)" },
     { KEY_IN_FLIGHT, "in-flight", "K",
       "at most K unanswered requests (256; with --rate no limit)" },
+    { KEY_UNFINISHED, "unfinished", "K", "at most K payments without an end (no limit)" },
+    { KEY_SECONDS, "seconds", "S", "request nothing new after S seconds (no limit)" },
+    { KEY_WARM_UP, "warm-up", "S", "latencies leave out the first S seconds (0)" },
     { KEY_TIMEOUT, "timeout", "S", "give up when nothing has moved for S seconds (120)" },
     { KEY_BODY_JSON, "body-json", NULL, "send JSON instead of MessagePack" },
     { KEY_UNTIL_ANSWERED, "until-answered", NULL, "stop at the answers, without the final events" },
@@ -52,6 +59,8 @@ static const struct option_row {
     { KEY_JSON, "json", "FILE", "write the summary there (standard output)" },
     { KEY_ACCEPTED, "accepted", "FILE",
       "write merchant, out_trade_no, payment of each acceptance" },
+    { KEY_SERIES, "series", "FILE",
+      "write monotonic us, final, accepted, sent there as it goes on" },
     { KEY_HELP, "help", NULL, "this text" },
 };
 
@@ -122,6 +131,14 @@ static bool parse_prefix(const char *text, struct feed_options *out)
     return true;
 }
 
+static bool parse_seconds(const char *name, const char *text, int64_t min, int64_t *out_us)
+{
+    int64_t seconds = 0;
+    if (!parse_number(name, text, min, 86400, &seconds)) return false;
+    *out_us = seconds * 1000000;
+    return true;
+}
+
 static bool take(enum option_key key, const char *name, char *text, struct feed_options *out)
 {
     int64_t number = 0;
@@ -153,10 +170,14 @@ static bool take(enum option_key key, const char *name, char *text, struct feed_
         return parse_size(name, text, 1000000, &out->rate_per_s);
     case KEY_IN_FLIGHT:
         return parse_size(name, text, 9999999, &out->in_flight);
+    case KEY_UNFINISHED:
+        return parse_size(name, text, 9999999, &out->unfinished);
+    case KEY_SECONDS:
+        return parse_seconds(name, text, 1, &out->seconds_us);
+    case KEY_WARM_UP:
+        return parse_seconds(name, text, 0, &out->warm_up_us);
     case KEY_TIMEOUT:
-        if (!parse_number(name, text, 1, 86400, &number)) return false;
-        out->timeout_us = number * 1000000;
-        return true;
+        return parse_seconds(name, text, 1, &out->timeout_us);
     case KEY_BODY_JSON:
         out->json = true;
         return true;
@@ -171,6 +192,9 @@ static bool take(enum option_key key, const char *name, char *text, struct feed_
         return true;
     case KEY_ACCEPTED:
         out->accepted_path = text;
+        return true;
+    case KEY_SERIES:
+        out->series_path = text;
         return true;
     case KEY_HELP:
         return true;

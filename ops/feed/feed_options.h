@@ -26,12 +26,16 @@ struct feed_options {
     uint64_t seed;
     size_t rate_per_s;   /* 0: as fast as in_flight allows */
     size_t in_flight;    /* at most so many unanswered requests */
+    size_t unfinished;   /* at most so many payments without an end; 0: no limit */
+    int64_t seconds_us;  /* send nothing new after so long; 0: no limit */
+    int64_t warm_up_us;  /* latencies leave out what was due before */
     int64_t timeout_us;  /* give up when nothing has moved for so long */
     bool json;           /* JSON bodies instead of MessagePack */
     bool until_answered; /* do not wait for the final events */
     bool quiet;
     const char *summary_path;  /* NULL: standard output */
     const char *accepted_path; /* NULL: not written */
+    const char *series_path;   /* NULL: not written */
 };
 
 enum feed_parse { FEED_PARSE_RUN, FEED_PARSE_HELP, FEED_PARSE_WRONG };

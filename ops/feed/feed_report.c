@@ -6,20 +6,14 @@
 
 #include "pipeline/clock.h"
 
-enum { BAR_WIDTH = 30, TERMINAL_US = 200000, LOG_US = 5000000 };
-
-static size_t final_count(const struct feed_book *book)
-{
-    return book->ends[FEED_END_SUCCEEDED] + book->ends[FEED_END_FAILED] +
-           book->ends[FEED_END_CANCELED];
-}
+enum { BAR_WIDTH = 30, TERMINAL_US = 200000, LOG_US = 5000000, SERIES_US = 20000 };
 
 static void print_progress(const struct feed_progress *progress, const struct feed_book *book,
                            int64_t now_us, const char *line_end)
 {
     const size_t total = book->options->payments;
     const size_t done = book->options->until_answered ? book->accepted + book->refused
-                                                      : final_count(book) + book->refused;
+                                                      : feed_book_ended_count(book) + book->refused;
     const size_t full = done >= total ? BAR_WIDTH : done * BAR_WIDTH / total;
     const int64_t seconds = (now_us - book->started_us) / CLOCK_SECOND_US;
     fprintf(stderr,
@@ -46,6 +40,36 @@ void feed_progress_finish(struct feed_progress *progress, const struct feed_book
     if (!book->options->quiet) print_progress(progress, book, now_us, "\n");
 }
 
+static FILE *open_for_writing(const char *path)
+{
+    FILE *file = fopen(path, "we");
+    if (file == NULL) fprintf(stderr, "oncepay-feed: %s: %s\n", path, strerror(errno));
+    return file;
+}
+
+enum status feed_series_open(struct feed_series *series, const char *path)
+{
+    *series = (struct feed_series){ 0 };
+    if (path == NULL) return STATUS_OK;
+    series->file = open_for_writing(path);
+    return series->file == NULL ? STATUS_STOP : STATUS_OK;
+}
+
+void feed_series_note(struct feed_series *series, const struct feed_book *book, int64_t now_us)
+{
+    if (series->file == NULL || now_us < series->next_us) return;
+    series->next_us = now_us + SERIES_US;
+    fprintf(series->file, "%" PRId64 " %zu %zu %zu\n", now_us, feed_book_ended_count(book),
+            book->accepted, book->sent_count);
+    (void)fflush(series->file);
+}
+
+void feed_series_close(struct feed_series *series)
+{
+    if (series->file != NULL) (void)fclose(series->file);
+    series->file = NULL;
+}
+
 static int compare_us(const void *left, const void *right)
 {
     const int64_t a = *(const int64_t *)left;
@@ -62,18 +86,21 @@ static json_t *quantile_ms(const int64_t *sorted_us, size_t count, size_t permil
     return json_real((double)sorted_us[rank] / 1000.0);
 }
 
-/* <name>p50_ms, p99_ms, max_ms over the way from publish to the moment that pick reads. */
+/* <name>p50_ms, p99_ms, p999_ms, max_ms over the way from publish to the moment that pick reads. */
 static void add_latencies(json_t *summary, const struct feed_book *book, const char *prefix,
                           int64_t (*pick)(const struct feed_payment *))
 {
     static const struct {
         const char *name;
         size_t permille;
-    } QUANTILES[] = { { "p50_ms", 500 }, { "p99_ms", 990 }, { "max_ms", 1000 } };
+    } QUANTILES[] = {
+        { "p50_ms", 500 }, { "p99_ms", 990 }, { "p999_ms", 999 }, { "max_ms", 1000 }
+    };
     int64_t *durations_us = memory_allocate(book->sent_count * sizeof *durations_us);
     size_t count = 0;
     for (size_t i = 0; i < book->sent_count; i++) {
         const int64_t at_us = pick(&book->payments[i]);
+        if (book->payments[i].planned_us - book->started_us < book->options->warm_up_us) continue;
         if (at_us > 0) durations_us[count++] = at_us - book->payments[i].planned_us;
     }
     qsort(durations_us, count, sizeof *durations_us, compare_us);
@@ -106,7 +133,8 @@ static json_t *make_summary(const struct feed_book *book, const struct feed_wire
     /* What counts is the time to the last thing that happened, not the wait after it. */
     const bool done = feed_book_is_done(book);
     const int64_t elapsed_us = (done ? book->moved_us : now_us) - book->started_us;
-    const size_t finished = book->options->until_answered ? book->accepted : final_count(book);
+    const size_t finished =
+        book->options->until_answered ? book->accepted : feed_book_ended_count(book);
     json_t *summary = json_object();
     json_object_set_new(summary, "prefix", json_string(book->options->prefix));
     json_object_set_new(summary, "payments", count_of(book->options->payments));
@@ -136,13 +164,6 @@ static json_t *make_summary(const struct feed_book *book, const struct feed_wire
     add_latencies(summary, book, "accepted_", pick_answered);
     add_latencies(summary, book, "", pick_final);
     return summary;
-}
-
-static FILE *open_for_writing(const char *path)
-{
-    FILE *file = fopen(path, "we");
-    if (file == NULL) fprintf(stderr, "oncepay-feed: %s: %s\n", path, strerror(errno));
-    return file;
 }
 
 static enum status close_written(FILE *file, const char *path)

@@ -19,11 +19,13 @@ program_start() {
 }
 
 # ONCEPAY_FAULTS: a preset of the simulator (none, lost) or a file of fault rules; ONCEPAY_SIM_SEED
-# and ONCEPAY_SIM_LATENCY_MS likewise.
+# and ONCEPAY_SIM_LATENCY_MS likewise. ONCEPAY_SIM_WEBHOOKS=off: it sends none.
 program_launch_sim() {
     local port=$1
+    local -a webhooks=(--webhook-url "$ONCEPAY_GATEWAY_URL/webhooks")
+    [ "${ONCEPAY_SIM_WEBHOOKS:-on}" = on ] || webhooks=()
     process_launch sim "$ONCEPAY_BIN/oncepay-psp-sim" --port "$port" \
-        --data "$ONCEPAY_STACK_DIR/sim" --webhook-url "$ONCEPAY_GATEWAY_URL/webhooks" \
+        --data "$ONCEPAY_STACK_DIR/sim" "${webhooks[@]}" \
         --faults "${ONCEPAY_FAULTS:-none}" --seed "${ONCEPAY_SIM_SEED:-1}" \
         --latency-ms "${ONCEPAY_SIM_LATENCY_MS:-0}"
 }

@@ -44,6 +44,7 @@ pg_make_home() {
     [ "$(id -u)" != 0 ] || chown "$(pg_user)" "$home/data" "$home/socket"
 }
 
+# ONCEPAY_PG_CONF: further lines of postgresql.conf, for a cluster that is made now.
 # The socket lies in a folder of mode 700, so whoever reaches it is trusted; TCP wants the password.
 pg_init() {
     pg_make_home
@@ -62,6 +63,7 @@ synchronous_commit = on
 jit = off
 cluster_name = 'oncepay'
 log_line_prefix = '%m [%p] '
+${ONCEPAY_PG_CONF:-}
 CONF
 }
 

@@ -163,7 +163,7 @@ static int64_t oldest_left_us(struct relay_commander *commander, struct relay_su
     int64_t created_us = 0;
     (void)snprintf(text, sizeof text, "%.36s", stored.message_id == NULL ? "" : stored.message_id);
     if (uuid_parse(text, &id.uuid)) {
-        status = relay_command_store_born(commander->store, id, &created_us);
+        status = relay_command_store_born(commander->store, id, subject->subject, &created_us);
         if (status == STATUS_OK) return created_us - LEFT_MARGIN_US;
         if (status != STATUS_NOT_FOUND) return 0;
     }

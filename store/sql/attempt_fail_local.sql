@@ -7,22 +7,21 @@ WITH d AS MATERIALIZED (
 ), moved AS (
     UPDATE oncepay.payment_attempt a
        SET status = 60, version = a.version + 1, certainty = 2, evidence_id = d.evidence_id, error_code = d.reason,
-           history_prev = a.history_hash,
            history_hash = oncepay.history_link(a.history_hash, 2::smallint, a.id, a.version + 1, 10::smallint,
                                                60::smallint, 'local.failed', d.reason, $6::text, d.evidence_id, now())
       FROM d
      WHERE a.id = d.attempt_id AND a.status = 10
-    RETURNING a.id, a.payment_id, a.version, a.history_prev, a.history_hash, d.evidence_id, d.outbox_id, d.subject,
-              d.reason
+    RETURNING a.id, a.payment_id, a.version, d.evidence_id, d.outbox_id, d.subject,
+              d.reason,
+              (SELECT o.history_hash FROM oncepay.payment_attempt o WHERE o.id = a.id) AS prev_hash
 ), proof AS (
     INSERT INTO oncepay.evidence (payment_id, id, attempt_id, source, kind, phase, error_code, strength, proves,
                                   digest, excerpt)
     SELECT payment_id, evidence_id, id, 1, 1, 1, reason, 0, 2, sha256(''::bytea), '{}' FROM moved
 ), history AS (
     INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor,
-                                       evidence_id, prev_hash, hash, at)
-    SELECT payment_id, 2, id, version, 10, 60, 'local.failed', reason, $6::text, evidence_id, history_prev,
-           history_hash, now()
+                                       evidence_id, prev_hash, at)
+    SELECT payment_id, 2, id, version, 10, 60, 'local.failed', reason, $6::text, evidence_id, prev_hash, now()
       FROM moved
 ), task AS (
     UPDATE oncepay.recovery_task t SET status = 50, version = t.version + 1

@@ -11,10 +11,9 @@ WITH d AS MATERIALIZED (
     SELECT * FROM unnest($1::uuid[], $2::uuid[]) AS d(attempt_id, request_id)
 ), seen AS MATERIALIZED (
     SELECT d.attempt_id, d.request_id, a.payment_id, a.version, a.provider_key, a.request_bytes, a.amount,
-           a.currency, a.method_type, p.merchant,
+           a.currency, a.method_type, a.history_hash AS prev_hash, p.merchant,
            CASE WHEN a.status <> 10 OR a.channel_account <> $4::text THEN 2
-                WHEN EXISTS (SELECT FROM oncepay.recovery_task t
-                              WHERE t.attempt_id = a.id AND t.status <> 50 AND t.due_at > now()) THEN 2
+                WHEN w.is_waiting THEN 2
                 WHEN p.status <> 20 THEN 5
                 WHEN p.start_by <= now() OR p.expires_at <= now() THEN 3
                 WHEN t.hold IS NOT NULL THEN 4
@@ -22,21 +21,24 @@ WITH d AS MATERIALIZED (
       FROM d
       JOIN oncepay.payment_attempt a ON a.id = d.attempt_id
       JOIN oncepay.payment p ON p.id = a.payment_id
-      LEFT JOIN oncepay.active_payment t
-             ON t.merchant = p.merchant AND t.target_kind = p.target_kind AND t.target_id = p.target_id
+      LEFT JOIN LATERAL (
+           SELECT f.hold FROM oncepay.active_payment f
+            WHERE f.merchant = p.merchant AND f.target_kind = p.target_kind AND f.target_id = p.target_id LIMIT 1) t ON true
+      LEFT JOIN LATERAL (
+           SELECT true AS is_waiting FROM oncepay.recovery_task f
+            WHERE f.attempt_id = a.id AND f.status <> 50 AND f.due_at > now() LIMIT 1) w ON true
 ), moved AS (
     UPDATE oncepay.payment_attempt a
        SET status = 20, version = a.version + 1, certainty = 1, first_sent_at = coalesce(a.first_sent_at, now()),
-           history_prev = a.history_hash,
            history_hash = oncepay.history_link(a.history_hash, 2::smallint, a.id, a.version + 1, 10::smallint,
                                                20::smallint, 'fence', 'about to be sent', $5::text, NULL, now())
       FROM seen
      WHERE a.id = seen.attempt_id AND a.version = seen.version AND a.status = 10 AND seen.outcome = 1
-    RETURNING a.id, a.payment_id, a.version, a.history_prev, a.history_hash, seen.request_id
+    RETURNING a.id, a.payment_id, a.version, seen.prev_hash, seen.request_id
 ), history AS (
     INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor,
-                                       prev_hash, hash, at)
-    SELECT payment_id, 2, id, version, 10, 20, 'fence', 'about to be sent', $5::text, history_prev, history_hash, now()
+                                       prev_hash, at)
+    SELECT payment_id, 2, id, version, 10, 20, 'fence', 'about to be sent', $5::text, prev_hash, now()
       FROM moved
 ), request AS (
     INSERT INTO oncepay.attempt_request (payment_id, id, attempt_id, kind, send_by, worker)

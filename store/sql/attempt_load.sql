@@ -16,11 +16,12 @@ SELECT a.id, a.payment_id, a.channel_account, a.status, a.certainty, a.version, 
          WHERE e.payment_id = a.payment_id AND e.attempt_id = a.id) e ON true
   LEFT JOIN LATERAL (
         SELECT count(*) FILTER (WHERE r.id IS DISTINCT FROM d.request_id AND NOT (coalesce(e.answered, false) AND $3::bool)
-                                      AND NOT EXISTS (SELECT FROM oncepay.evidence x
-                                                       WHERE x.payment_id = r.payment_id AND x.request_id = r.id
-                                                         AND x.closure > 0)) AS open_requests,
+                                      AND x.is_closed IS NULL) AS open_requests,
                max(r.send_by) + $4::int8 * interval '1 millisecond' AS last_end
           FROM oncepay.attempt_request r
+          LEFT JOIN LATERAL (SELECT true AS is_closed FROM oncepay.evidence x
+                              WHERE x.payment_id = r.payment_id AND x.request_id = r.id AND x.closure > 0
+                              LIMIT 1) x ON true
          WHERE r.payment_id = a.payment_id AND r.attempt_id = a.id AND r.kind IN (1, 2)) r ON true
   LEFT JOIN LATERAL (
         SELECT e2.observed_at FROM oncepay.evidence e2

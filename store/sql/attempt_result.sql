@@ -39,20 +39,20 @@ WITH d AS MATERIALIZED (
            decline_class = CASE WHEN d.decline_class <> 0 THEN d.decline_class ELSE a.decline_class END,
            handed_out = a.handed_out OR d.handed_out,
            policy_version = coalesce(a.policy_version, d.policy_version),
-           history_prev = a.history_hash,
            history_hash = oncepay.history_link(a.history_hash, 2::smallint, a.id, a.version + 1, d.from_status,
                                                d.next_status, d.event, d.why, $39::text, d.evidence_id, now())
       FROM d
      WHERE a.id = d.attempt_id AND a.version = d.version AND a.status = d.from_status AND d.next_status IS NOT NULL
-    RETURNING a.id, a.payment_id, a.version, a.history_prev, a.history_hash, a.method_type, a.operation,
+    RETURNING a.id, a.payment_id, a.version, a.method_type, a.operation,
               a.amount AS attempt_amount, a.currency AS attempt_currency, d.n, d.from_status, d.next_status,
               d.evidence_id, d.event, d.why, d.outbox_id, d.subject, d.provider_object, d.task_id, d.task_due_ms,
-              d.purpose, d.policy_version, d.stored_error
+              d.purpose, d.policy_version, d.stored_error,
+              (SELECT o.history_hash FROM oncepay.payment_attempt o WHERE o.id = a.id) AS prev_hash
 ), history AS (
     INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor,
-                                       evidence_id, policy_version, prev_hash, hash, at)
+                                       evidence_id, policy_version, prev_hash, at)
     SELECT payment_id, 2, id, version, from_status, next_status, event, why, $39::text, evidence_id, policy_version,
-           history_prev, history_hash, now()
+           prev_hash, now()
       FROM moved
 ), object AS (
     INSERT INTO oncepay.provider_object (channel_account, object, attempt_id, payment_id)

@@ -6,9 +6,9 @@ WITH d AS MATERIALIZED (
     SELECT * FROM unnest($1::uuid[], $2::int2[], $3::uuid[], $4::uuid[], $5::text[], $6::int2[], $7::text[],
                          $8::int4[], $9::uuid[], $10::text[], $11::bytea[])
         AS d(id, kind, payment_id, attempt_id, account, priority, reason, version, outbox_id, subject, body)
-     WHERE EXISTS (SELECT FROM oncepay.payment_attempt a
-                    WHERE a.id = d.attempt_id AND (d.version IS NULL OR a.version = d.version)
-                      AND (d.kind NOT IN (1, 7, 8) OR a.status < 50))
+     WHERE 1 = (SELECT count(*) FROM oncepay.payment_attempt a
+                 WHERE a.id = d.attempt_id AND (d.version IS NULL OR a.version = d.version)
+                   AND (d.kind NOT IN (1, 7, 8) OR a.status < 50))
 ), opened AS (
     INSERT INTO oncepay.manual_case (id, kind, payment_id, attempt_id, channel_account, priority, reason)
     SELECT id, kind, payment_id, attempt_id, account, priority, reason FROM d

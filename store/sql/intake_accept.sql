@@ -1,5 +1,5 @@
 -- Accepts payments: key with its first answer, pointer, payment, history, event and command, for all of
--- them or for none (OP001, or the named unique key of out_trade_no: read again and decide again).
+-- them or for none (OP001, or the unique key of a pointer or an out_trade_no: read again and decide again).
 -- $1 payment id, $2 merchant, $3 out_trade_no, $4 target kind, $5 target id (NULL: none), $6 amount,
 -- $7 currency, $8 method type, $9 method token, $10 token realm, $11 capture mode, $12 start by,
 -- $13 expires at, $14 return URL, $15 metadata, $16 traceparent;
@@ -11,7 +11,7 @@
 -- Locks go key, pointer, payment (protocol H7), each sorted: a step reads the gate of the step before.
 -- All or nothing, so history and outbox come from what was given, without a join.
 WITH d AS MATERIALIZED (
-    SELECT *, decode(repeat('00', 32), 'hex') AS history_prev,
+    SELECT *,
            oncepay.history_link(decode(repeat('00', 32), 'hex'), 1::int2, id, 1, 0::int2, 10::int2, 'accepted',
                                 'new_request', $31::text, NULL::uuid, now()) AS history_hash
       FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::int8[], $7::text[],
@@ -45,7 +45,6 @@ made AS (
     SELECT d.merchant, d.target_kind, d.target_id, d.id, 1
       FROM d, key_gate g WHERE g.ok AND d.target_id IS NOT NULL AND d.pointer_version = 0
      ORDER BY d.merchant, d.target_kind, d.target_id
-        ON CONFLICT DO NOTHING
     RETURNING payment_id),
 moved AS (
     UPDATE oncepay.active_payment a
@@ -62,17 +61,17 @@ pointer_gate AS MATERIALIZED (
 p AS (
     INSERT INTO oncepay.payment (id, merchant, out_trade_no, target_kind, target_id, amount, currency, method_type,
                                  method_token, token_realm, capture_mode, status, version, certainty, start_by,
-                                 expires_at, return_url, metadata, traceparent, history_prev, history_hash)
+                                 expires_at, return_url, metadata, traceparent, history_hash)
     SELECT d.id, d.merchant, d.out_trade_no, d.target_kind, d.target_id, d.amount, d.currency, d.method_type,
            d.method_token, d.token_realm, d.capture_mode, 10, 1, 0, d.start_by, d.expires_at, d.return_url,
-           d.metadata::jsonb, d.traceparent, d.history_prev, d.history_hash
+           d.metadata::jsonb, d.traceparent, d.history_hash
       FROM d, pointer_gate g WHERE g.ok
      ORDER BY d.merchant, d.out_trade_no
     RETURNING id),
 h AS (
     INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor,
-                                       prev_hash, hash, at)
-    SELECT d.id, 1, d.id, 1, 0, 10, 'accepted', 'new_request', $31::text, d.history_prev, d.history_hash, now()
+                                       prev_hash, at)
+    SELECT d.id, 1, d.id, 1, 0, 10, 'accepted', 'new_request', $31::text, decode(repeat('00', 32), 'hex'), now()
       FROM d),
 o AS (
     INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id, body, headers)

@@ -3,4 +3,4 @@
 INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id, body, headers)
 SELECT d.id, 2, d.subject, 1, d.id, 0, NULL, d.body, d.headers
   FROM unnest($1::uuid[], $2::text[], $3::bytea[], $4::text[]) AS d(id, subject, body, headers)
-    ON CONFLICT (id) DO NOTHING
+    ON CONFLICT (id) WHERE kind = 2 AND payment_id IS NULL DO NOTHING

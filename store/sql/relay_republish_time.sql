@@ -1,6 +1,14 @@
--- Where republishing begins for a time: the earliest transaction among the first events drawn since.
--- $1 lowest id of that time. -> xid; no row: nothing since.
+-- Where republishing begins for a time: the earliest transaction among the first events drawn since, looked for in
+-- ever longer spans. $1 that time. -> xid; no row: nothing since.
 SELECT w.xid
-  FROM (SELECT o.xid, o.id FROM oncepay.outbox o
-         WHERE o.id >= $1::uuid AND o.kind = 2 ORDER BY o.id LIMIT 1000) w
- ORDER BY w.xid, w.id LIMIT 1
+  FROM (VALUES (1, interval '1 minute'), (2, interval '1 hour'), (3, interval '1 day'), (4, NULL))
+       AS span (place, width)
+ CROSS JOIN LATERAL (
+        SELECT f.xid, f.id
+          FROM (SELECT o.xid, o.id FROM oncepay.outbox o
+                 WHERE o.id >= oncepay.uuid_floor($1::timestamptz)
+                   AND o.id < coalesce(oncepay.uuid_floor($1::timestamptz + span.width),
+                                       'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid) AND o.kind = 2
+                 ORDER BY o.id LIMIT 1000) f
+         ORDER BY f.xid, f.id LIMIT 1) w
+ ORDER BY span.place LIMIT 1

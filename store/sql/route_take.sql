@@ -11,32 +11,33 @@ WITH d AS MATERIALIZED (
      ORDER BY payment_id),
 moved AS (
     UPDATE oncepay.payment p
-       SET status = 20, version = p.version + 1, history_prev = p.history_hash,
+       SET status = 20, version = p.version + 1,
            history_hash = oncepay.history_link(p.history_hash, 1::int2, p.id, p.version + 1, p.status, 20::int2, 'routed',
                                                'first_that_serves', $13::text, NULL::uuid, now())
       FROM d WHERE p.id = d.payment_id AND p.version = d.version AND p.status = 10
-    RETURNING d.*, p.version AS new_version, p.history_prev, p.history_hash, p.method_type, p.amount, p.currency,
+    RETURNING d.*, p.version AS new_version, p.history_hash, p.method_type, p.amount, p.currency,
               oncepay.history_link(p.history_hash, 2::int2, d.attempt_id, 1, 0::int2, 10::int2, 'routed',
-                                   'first_that_serves', $13::text, NULL::uuid, now()) AS attempt_hash),
+                                   'first_that_serves', $13::text, NULL::uuid, now()) AS attempt_hash,
+              (SELECT o.history_hash FROM oncepay.payment o WHERE o.id = p.id) AS prev_hash),
 gate AS MATERIALIZED (
     SELECT CASE WHEN count(*) = (SELECT count(*) FROM d) THEN true ELSE oncepay.lost_race('payment') END AS ok FROM moved),
 a AS (
     INSERT INTO oncepay.payment_attempt (id, payment_id, operation, number, ordinal, channel_account, method_type,
                                          amount, currency, provider_key, request_hash, request_bytes, status,
-                                         certainty, routing_version, version, history_prev, history_hash)
+                                         certainty, routing_version, version, history_hash)
     SELECT m.attempt_id, m.payment_id, 1, 1, m.ordinal, m.account, m.method_type, m.amount, m.currency, m.provider_key,
-           m.request_hash, m.request_bytes, 10, 2, $14::text, 1, m.history_hash, m.attempt_hash
+           m.request_hash, m.request_bytes, 10, 2, $14::text, 1, m.attempt_hash
       FROM moved m, gate g WHERE g.ok
     RETURNING id),
 h AS (
     INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor,
-                                       routing_version, prev_hash, hash, at)
+                                       routing_version, prev_hash, at)
     SELECT m.payment_id, 1, m.payment_id, m.new_version, 10, 20, 'routed', 'first_that_serves', $13::text, $14::text,
-           m.history_prev, m.history_hash, now()
+           m.prev_hash, now()
       FROM moved m
      UNION ALL
     SELECT m.payment_id, 2, m.attempt_id, 1, 0, 10, 'routed', 'first_that_serves', $13::text, $14::text,
-           m.history_hash, m.attempt_hash, now()
+           m.history_hash, now()
       FROM moved m),
 r AS (
     INSERT INTO oncepay.routing_decision (id, payment_id, follows, channel_account, routing_version, reasons)

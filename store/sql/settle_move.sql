@@ -22,20 +22,20 @@ moved AS (
            applied_attempt = coalesce(d.applied_attempt, p.applied_attempt),
            applied_version = CASE WHEN d.applied_attempt IS NULL THEN p.applied_version
                                   ELSE d.applied_version END,
-           history_prev = p.history_hash,
            history_hash = oncepay.history_link(p.history_hash, 1::int2, p.id, p.version + 1,
                                                p.status, d.next_status, d.event, d.why,
                                                $21::text, d.evidence_id, now())
       FROM d
      WHERE p.id = d.payment_id AND p.version = d.read_version AND p.status = d.from_status
-    RETURNING p.id, p.version, p.history_prev, p.history_hash, d.from_status, d.next_status,
+    RETURNING p.id, p.version, d.from_status, d.next_status,
               d.event, d.why, d.evidence_id, d.must_move, d.outbox_id, d.subject, d.body,
-              d.headers),
+              d.headers,
+              (SELECT o.history_hash FROM oncepay.payment o WHERE o.id = p.id) AS prev_hash),
 history AS (
     INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status,
-                                       event, why, actor, evidence_id, prev_hash, hash)
+                                       event, why, actor, evidence_id, prev_hash)
     SELECT m.id, 1, m.id, m.version, m.from_status, m.next_status, m.event, m.why, $21::text,
-           m.evidence_id, m.history_prev, m.history_hash
+           m.evidence_id, m.prev_hash
       FROM moved m),
 announced AS (
     INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id, body,

@@ -36,23 +36,28 @@ SELECT d.place::int4,
   LEFT JOIN LATERAL (
        SELECT * FROM oncepay.payment_attempt f
         WHERE d.kind = 3 AND f.id = d.attempt_id AND f.payment_id = d.payment_id LIMIT 1) a ON true
+  -- The way of nearly all: a success that the payment still waits for. It left that state if it was
+  -- told so before, and it asks nothing of requests, cases and stray facts: those stay unread.
+  CROSS JOIN LATERAL (
+       SELECT coalesce(a.status = 50 AND p.status IN (20, 25), false) AS is_plain) z
   LEFT JOIN LATERAL (
        SELECT f.ordinal FROM oncepay.payment_attempt f
         WHERE f.id = p.applied_attempt LIMIT 1) b ON true
   LEFT JOIN LATERAL (
        SELECT f.source, f.provider_object, f.amount, f.currency FROM oncepay.evidence f
-        WHERE f.payment_id = a.payment_id AND f.id = a.evidence_id LIMIT 1) e ON true
+        WHERE NOT z.is_plain AND f.payment_id = a.payment_id AND f.id = a.evidence_id LIMIT 1) e ON true
   LEFT JOIN LATERAL (
        SELECT f.excerpt FROM oncepay.evidence f
         WHERE a.handed_out AND f.payment_id = a.payment_id AND f.attempt_id = a.id AND f.phase = 5
         ORDER BY f.id DESC LIMIT 1) x ON true
   LEFT JOIN LATERAL (
        SELECT true AS cited FROM oncepay.state_history f
-        WHERE a.status >= 50 AND f.payment_id = p.id AND f.entity = 1 AND f.id = p.id
+        WHERE NOT z.is_plain AND a.status >= 50 AND f.payment_id = p.id AND f.entity = 1 AND f.id = p.id
           AND f.evidence_id = a.evidence_id LIMIT 1) c ON true
   LEFT JOIN LATERAL (
        SELECT f.due_at FROM oncepay.recovery_task f
-        WHERE f.attempt_id = a.id AND f.status <> 50 AND f.due_at < 'infinity' LIMIT 1) w ON true
+        WHERE a.status < 50 AND f.attempt_id = a.id AND f.status <> 50 AND f.due_at < 'infinity'
+        LIMIT 1) w ON true
   -- An answer with a known outcome under the key may close the others: the capability says so.
   LEFT JOIN LATERAL (
        SELECT count(*) FILTER (WHERE NOT coalesce(u.is_closed, false)) AS open_requests,
@@ -64,21 +69,22 @@ SELECT d.place::int4,
                      bool_or(g.closure = 2 AND g.source IN (3, 4)) AS is_known
                 FROM oncepay.evidence g
                WHERE g.payment_id = f.payment_id AND g.request_id = f.id) u ON true
-        WHERE f.payment_id = a.payment_id AND f.attempt_id = a.id AND f.kind IN (1, 2)) q ON true
+        WHERE NOT z.is_plain AND f.payment_id = a.payment_id AND f.attempt_id = a.id
+          AND f.kind IN (1, 2)) q ON true
   LEFT JOIN LATERAL (
        SELECT f.version, f.hold FROM oncepay.active_payment f
         WHERE f.merchant = p.merchant AND f.target_kind = p.target_kind
           AND f.target_id = p.target_id AND f.payment_id = p.id LIMIT 1) t ON true
   LEFT JOIN LATERAL (
        SELECT true AS is_open FROM oncepay.stray_fact f
-        WHERE f.payment_id = p.id
-          AND NOT EXISTS (SELECT FROM oncepay.manual_case g
-                           WHERE g.attempt_id = f.attempt_id AND g.kind = 3 AND g.status = 50)
+        WHERE NOT z.is_plain AND f.payment_id = p.id
+          AND 0 = (SELECT count(*) FROM oncepay.manual_case g
+                    WHERE g.attempt_id = f.attempt_id AND g.kind = 3 AND g.status = 50)
         LIMIT 1) s ON true
   LEFT JOIN LATERAL (
        SELECT true AS has_case, bool_or(f.kind IN (2, 3, 4, 9)) AS has_grave_case
          FROM oncepay.manual_case f
-        WHERE f.payment_id = p.id AND f.status = 10 HAVING count(*) > 0) k ON true
+        WHERE NOT z.is_plain AND f.payment_id = p.id AND f.status = 10 HAVING count(*) > 0) k ON true
   LEFT JOIN LATERAL (
        SELECT coalesce(f.reasons ->> 'reason', 'no_route') AS reason
          FROM oncepay.routing_decision f

@@ -9,17 +9,17 @@ WITH moved AS (
        SET version = p.version + 1,
            applied_attempt = CASE WHEN $12::int4 IS NULL THEN p.applied_attempt ELSE $3::uuid END,
            applied_version = coalesce($12::int4, p.applied_version),
-           history_prev = p.history_hash,
            history_hash = oncepay.history_link(p.history_hash, 1::int2, p.id, p.version + 1,
                                                p.status, p.status, $13::text, $14::text,
                                                $15::text, $9::uuid, now())
      WHERE p.id = $2::uuid AND p.version = $10::int4 AND p.status = $11::int2
-    RETURNING p.id, p.version, p.status, p.history_prev, p.history_hash),
+    RETURNING p.id, p.version, p.status,
+              (SELECT o.history_hash FROM oncepay.payment o WHERE o.id = p.id) AS prev_hash),
 history AS (
     INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status,
-                                       event, why, actor, evidence_id, prev_hash, hash)
+                                       event, why, actor, evidence_id, prev_hash)
     SELECT m.id, 1, m.id, m.version, m.status, m.status, $13::text, $14::text, $15::text, $9::uuid,
-           m.history_prev, m.history_hash
+           m.prev_hash
       FROM moved m),
 fact AS (
     INSERT INTO oncepay.stray_fact (id, payment_id, attempt_id, kind, channel_account,

@@ -1,6 +1,6 @@
 -- I7: history, evidence, outbox, requests and stray facts only grow. The chains are computed again,
 -- link by link: a payment's from 32 zero bytes, an attempt's or operation's from a head that its
--- payment had; and the guards that refuse changes stand and are switched on, on every partition.
+-- payment had (that the last link gives the head in the row is I8's); and the guards that refuse changes stand and are switched on, on every partition.
 -- Result as in verify_i01.sql.
 WITH guards (relation, trigger) AS (
     SELECT r, 'append_only'
@@ -15,20 +15,18 @@ WITH guards (relation, trigger) AS (
       FROM unnest(ARRAY['state_history', 'evidence', 'outbox', 'attempt_request', 'stray_fact',
                         'payment', 'payment_operation', 'payment_attempt', 'active_payment',
                         'manual_case', 'idempotency_key', 'webhook_inbox']) AS r),
-chained AS (
+linked AS MATERIALIZED (
     SELECT h.payment_id, h.entity, h.id, h.version, h.prev_hash,
-           lag(h.hash) OVER (PARTITION BY h.payment_id, h.entity, h.id ORDER BY h.version) AS before
+           oncepay.history_link(h.prev_hash, h.entity, h.id, h.version, h.from_status, h.to_status,
+                                h.event, h.why, h.actor, h.evidence_id, h.at) AS hash
       FROM oncepay.state_history h),
+chained AS (
+    SELECT h.*, lag(h.hash) OVER (PARTITION BY h.payment_id, h.entity, h.id ORDER BY h.version) AS before
+      FROM linked h),
 bad AS (
-    SELECT h.id::text AS id, format('entity %s, version %s: the history row is not what was hashed',
-                                    h.entity, h.version) AS what
-      FROM oncepay.state_history h
-     WHERE h.hash <> oncepay.history_link(h.prev_hash, h.entity, h.id, h.version, h.from_status,
-                                          h.to_status, h.event, h.why, h.actor,
-                                          h.evidence_id, h.at)
-    UNION ALL
-    SELECT c.id::text, format('entity %s, version %s: it does not follow the link before it',
-                              c.entity, c.version)
+    SELECT c.id::text AS id,
+           format('entity %s, version %s: it does not follow from the history row before it',
+                  c.entity, c.version) AS what
       FROM chained c
      WHERE CASE WHEN c.version > 1 THEN c.prev_hash IS DISTINCT FROM c.before
                 WHEN c.entity = 1 THEN c.prev_hash <> decode(repeat('00', 32), 'hex')
@@ -37,7 +35,7 @@ bad AS (
     SELECT c.id::text, format('entity %s: its chain does not begin at a head of its payment''s',
                               c.entity)
       FROM chained c
-      LEFT JOIN oncepay.state_history p
+      LEFT JOIN linked p
              ON p.payment_id = c.payment_id AND p.entity = 1 AND p.id = c.payment_id
             AND p.hash = c.prev_hash
      WHERE c.version = 1 AND c.entity <> 1 AND p.id IS NULL

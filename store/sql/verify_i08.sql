@@ -2,14 +2,13 @@
 -- before it ended, and the last one is the row's state and the head of its chain. Result as in
 -- verify_i01.sql.
 WITH rows AS (
-    SELECT p.id AS payment_id, 1::int2 AS entity, p.id, p.version, p.status, p.history_hash,
-           p.history_prev
+    SELECT p.id AS payment_id, 1::int2 AS entity, p.id, p.version, p.status, p.history_hash
       FROM oncepay.payment p
     UNION ALL
-    SELECT a.payment_id, 2::int2, a.id, a.version, a.status, a.history_hash, a.history_prev
+    SELECT a.payment_id, 2::int2, a.id, a.version, a.status, a.history_hash
       FROM oncepay.payment_attempt a
     UNION ALL
-    SELECT o.payment_id, 3::int2, o.id, o.version, o.status, o.history_hash, o.history_prev
+    SELECT o.payment_id, 3::int2, o.id, o.version, o.status, o.history_hash
       FROM oncepay.payment_operation o),
 lives AS (
     SELECT h.payment_id, h.entity, h.id, count(*) AS versions, min(h.version) AS first,
@@ -36,7 +35,7 @@ bad AS (
       JOIN oncepay.state_history h
         ON h.payment_id = r.payment_id AND h.entity = r.entity AND h.id = r.id
        AND h.version = r.version
-     WHERE h.to_status <> r.status OR h.hash <> r.history_hash OR h.prev_hash <> r.history_prev
+     WHERE h.to_status <> r.status OR NOT oncepay.is_linked(h, r.history_hash)
     UNION ALL
     SELECT s.id, format('entity %s, version %s: it begins at %s, the one before it ended at %s',
                         s.entity, s.version, s.from_status, coalesce(s.before, 0))

@@ -20,15 +20,15 @@ CREATE FUNCTION guard.pay(name text, target text DEFAULT NULL, first_status int 
                     'method_token', 'pm_card_visa', 'capture_mode', 1, 'status', first_status, 'version', first_version,
                     'certainty', 0, 'announced', 0, 'authorised', 0, 'captured', 0, 'capture_requested', 0,
                     'refunded', 0, 'refund_requested', 0, 'disputed', 0, 'overcapture', 0,
-                    'start_by', '2030-01-01T00:00:00Z', 'created_at', now(), 'history_prev', guard.zero(),
+                    'start_by', '2030-01-01T00:00:00Z', 'created_at', now(),
                     'history_hash', oncepay.history_link(guard.zero(), 1::int2, guard.id(name), first_version, 0::int2,
                                                          first_status::int2, 'born', 'w', 'test', NULL, now()))
                 || other)).*),
     a AS (INSERT INTO oncepay.active_payment (merchant, target_kind, target_id, payment_id, version)
           SELECT merchant, target_kind, target_id, id, 1 FROM d WHERE has_pointer AND target_id IS NOT NULL),
     h AS (INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor,
-                                             prev_hash, hash, at)
-          SELECT id, 1, id, version, 0, status, 'born', 'w', 'test', history_prev, history_hash, now() FROM d
+                                             prev_hash, at)
+          SELECT id, 1, id, version, 0, status, 'born', 'w', 'test', guard.zero(), now() FROM d
            WHERE has_history)
     INSERT INTO oncepay.payment SELECT * FROM d
 $$;
@@ -41,11 +41,11 @@ BEGIN
                                                 NULL, now()) AS link),
          a AS (UPDATE oncepay.active_payment SET payment_id = %1$L, version = version + 1 %4$s WHERE target_id = %3$L),
          h AS (INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why,
-                                                  actor, prev_hash, hash, at)
-               SELECT %1$L, 1, %1$L, 1, 0, 10, ''born'', ''w'', ''test'', guard.zero(), link, now() FROM d)
+                                                  actor, prev_hash, at)
+               SELECT %1$L, 1, %1$L, 1, 0, 10, ''born'', ''w'', ''test'', guard.zero(), now() FROM d)
          INSERT INTO oncepay.payment (id, merchant, out_trade_no, target_kind, target_id, amount, currency, method_type,
-                                      status, version, certainty, start_by, history_hash, history_prev)
-         SELECT %1$L, ''m-1001'', %2$L, ''order'', %3$L, 1, ''EUR'', ''card'', 10, 1, 0, now(), link, guard.zero() FROM d',
+                                      status, version, certainty, start_by, history_hash)
+         SELECT %1$L, ''m-1001'', %2$L, ''order'', %3$L, 1, ''EUR'', ''card'', 10, 1, 0, now(), link FROM d',
         guard.id(name), name, target, CASE other WHEN '' THEN '' ELSE ', ' || other END);
 END $$;
 
@@ -55,15 +55,15 @@ CREATE FUNCTION guard.move(name text, to_status int, other text DEFAULT '', step
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     EXECUTE format(
-        'WITH m AS (UPDATE oncepay.payment p SET status = %s, version = p.version + %s, history_prev = p.history_hash,
+        'WITH m AS (UPDATE oncepay.payment p SET status = %s, version = p.version + %s,
                        history_hash = oncepay.history_link(p.history_hash, 1::int2, p.id, p.version + %s, p.status,
                                                            %s::int2, ''moved'', ''w'', ''test'', NULL, now()) %s
                       WHERE id = %L RETURNING p.*),
-         o AS (SELECT status FROM oncepay.payment WHERE id = %L)
+         o AS (SELECT status, history_hash FROM oncepay.payment WHERE id = %L)
          INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor,
-                                            prev_hash, hash, at)
+                                            prev_hash, at)
          SELECT m.id, 1, m.id, m.version, o.status, m.status, ''moved'', ''w'', ''test'',
-                CASE WHEN %L THEN m.history_prev ELSE guard.zero() END, m.history_hash, now() FROM m, o WHERE %L',
+                CASE WHEN %L THEN o.history_hash ELSE guard.zero() END, now() FROM m, o WHERE %L',
         to_status, step, step, to_status, CASE other WHEN '' THEN '' ELSE ', ' || other END,
         guard.id(name), guard.id(name), is_linked, has_history);
 END $$;
@@ -77,15 +77,16 @@ CREATE FUNCTION guard.attempt(name text, payment text, first_status int DEFAULT 
                     'channel_account', 'stripe-main', 'method_type', 'card', 'amount', 1200, 'currency', 'EUR',
                     'provider_key', 'op_' || name, 'request_hash', sha256('x'), 'request_bytes', 'x'::bytea,
                     'status', first_status, 'certainty', 2, 'decline_class', 0, 'handed_out', false, 'version', 1,
-                    'created_at', now(), 'history_prev', p.history_hash,
+                    'created_at', now(),
                     'history_hash', oncepay.history_link(p.history_hash, 2::int2, guard.id(name), 1, 0::int2,
                                                          first_status::int2, 'born', 'w', 'test', NULL, now()))
                 || other)).*
           FROM oncepay.payment p WHERE p.id = guard.id(payment)),
     h AS (INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor,
-                                             prev_hash, hash, at)
-          SELECT payment_id, 2, id, version, 0, status, 'born', 'w', 'test', history_prev, history_hash, now() FROM d
-           WHERE has_history)
+                                             prev_hash, at)
+          SELECT payment_id, 2, id, version, 0, status, 'born', 'w', 'test',
+                 (SELECT p.history_hash FROM oncepay.payment p WHERE p.id = d.payment_id), now()
+            FROM d WHERE has_history)
     INSERT INTO oncepay.payment_attempt SELECT * FROM d
 $$;
 
@@ -95,15 +96,14 @@ RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     EXECUTE format(
         'WITH m AS (UPDATE oncepay.payment_attempt p SET status = %s, version = p.version + %s,
-                       history_prev = p.history_hash,
                        history_hash = oncepay.history_link(p.history_hash, 2::int2, p.id, p.version + %s, p.status,
                                                            %s::int2, ''moved'', ''w'', ''test'', NULL, now()) %s
                       WHERE id = %L RETURNING p.*),
-         o AS (SELECT status FROM oncepay.payment_attempt WHERE id = %L)
+         o AS (SELECT status, history_hash FROM oncepay.payment_attempt WHERE id = %L)
          INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor,
-                                            prev_hash, hash, at)
+                                            prev_hash, at)
          SELECT m.payment_id, 2, m.id, m.version, o.status, m.status, ''moved'', ''w'', ''test'',
-                CASE WHEN %L THEN m.history_prev ELSE guard.zero() END, m.history_hash, now() FROM m, o WHERE %L',
+                CASE WHEN %L THEN o.history_hash ELSE guard.zero() END, now() FROM m, o WHERE %L',
         to_status, step, step, to_status, CASE other WHEN '' THEN '' ELSE ', ' || other END,
         guard.id(name), guard.id(name), is_linked, has_history);
 END $$;
@@ -134,12 +134,11 @@ RETURNS void LANGUAGE sql AS $$
                                     'test', NULL, now()) AS link
           FROM oncepay.payment p WHERE p.id = guard.id(payment)),
     h AS (INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor,
-                                             prev_hash, hash, at)
-          SELECT payment_id, 3, guard.id(name), 1, 0, first_status, 'born', 'w', 'test', prev, link, now() FROM d
+                                             prev_hash, at)
+          SELECT payment_id, 3, guard.id(name), 1, 0, first_status, 'born', 'w', 'test', prev, now() FROM d
            WHERE has_history)
-    INSERT INTO oncepay.payment_operation (id, payment_id, kind, out_no, amount, currency, status, version, history_hash,
-                                           history_prev)
-    SELECT guard.id(name), payment_id, 5, name, 100, 'EUR', first_status, 1, link, prev FROM d
+    INSERT INTO oncepay.payment_operation (id, payment_id, kind, out_no, amount, currency, status, version, history_hash)
+    SELECT guard.id(name), payment_id, 5, name, 100, 'EUR', first_status, 1, link FROM d
 $$;
 
 CREATE FUNCTION guard.operation_move(name text, to_status int, other text DEFAULT '', step int DEFAULT 1,
@@ -147,15 +146,14 @@ CREATE FUNCTION guard.operation_move(name text, to_status int, other text DEFAUL
 BEGIN
     EXECUTE format(
         'WITH m AS (UPDATE oncepay.payment_operation p SET status = %s, version = p.version + %s,
-                       history_prev = p.history_hash,
                        history_hash = oncepay.history_link(p.history_hash, 3::int2, p.id, p.version + %s, p.status,
                                                            %s::int2, ''moved'', ''w'', ''test'', NULL, now()) %s
                       WHERE id = %L RETURNING p.*),
-         o AS (SELECT status FROM oncepay.payment_operation WHERE id = %L)
+         o AS (SELECT status, history_hash FROM oncepay.payment_operation WHERE id = %L)
          INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor,
-                                            prev_hash, hash, at)
-         SELECT m.payment_id, 3, m.id, m.version, o.status, m.status, ''moved'', ''w'', ''test'', m.history_prev,
-                m.history_hash, now() FROM m, o WHERE %L',
+                                            prev_hash, at)
+         SELECT m.payment_id, 3, m.id, m.version, o.status, m.status, ''moved'', ''w'', ''test'', o.history_hash,
+                now() FROM m, o WHERE %L',
         to_status, step, step, to_status, CASE other WHEN '' THEN '' ELSE ', ' || other END, guard.id(name),
         guard.id(name), has_history);
 END $$;
@@ -250,8 +248,8 @@ SELECT guard.move('created', 20, step => 2);
 SELECT guard.move('created', 20, step => 0, has_history => false);
 -- case 23505 a second history row for a version (I8)
 INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why,
-                                   actor, prev_hash, hash)
-VALUES (guard.id('created'), 1, guard.id('created'), 1, 0, 10, 'e', 'w', 'a', guard.zero(), guard.zero());
+                                   actor, prev_hash)
+VALUES (guard.id('created'), 1, guard.id('created'), 1, 0, 10, 'e', 'w', 'a', guard.zero());
 -- case OP005 an amount changes (I12)
 SELECT guard.move('created', 20, 'amount = 1201');
 -- case OP005 a currency changes (I12)

@@ -79,11 +79,11 @@ static const char *payment_sql(struct arena *arena, int number, int status, cons
         arena,
         "INSERT INTO oncepay.payment (id, merchant, out_trade_no, target_kind, amount,"
         " currency, method_type, status, version, certainty, start_by, history_hash,"
-        " history_prev, created_at) VALUES ('%s', 'm', 't%d', 'none', 1, 'EUR', 'card',"
-        " %d, 1, 1, now(), '', '', now() - interval '30 s');"
+        " created_at) VALUES ('%s', 'm', 't%d', 'none', 1, 'EUR', 'card',"
+        " %d, 1, 1, now(), '', now() - interval '30 s');"
         "INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status,"
-        " to_status, event, why, actor, prev_hash, hash, at) VALUES ('%s', 1, '%s', 1, 0,"
-        " %d, 'e', 'w', 'a', '', '', now() - interval '30 s'); %s",
+        " to_status, event, why, actor, prev_hash, at) VALUES ('%s', 1, '%s', 1, 0,"
+        " %d, 'e', 'w', 'a', '', now() - interval '30 s'); %s",
         id(arena, "8000", number), number, status, id(arena, "8000", number),
         id(arena, "8000", number), status, more);
 }
@@ -95,9 +95,9 @@ static const char *attempt_sql(struct arena *arena, int number, int ordinal, int
         arena,
         "INSERT INTO oncepay.payment_attempt (id, payment_id, operation, number, ordinal,"
         " channel_account, method_type, amount, currency, provider_key, request_hash,"
-        " request_bytes, status, certainty, version, history_hash, history_prev)"
+        " request_bytes, status, certainty, version, history_hash)"
         " VALUES ('%s', '%s', 1, 1, %d, 'main', 'card', 1, 'EUR', 'k%d-%d', sha256(''),"
-        " '', %d, 1, %d, '', ''); %s",
+        " '', %d, 1, %d, ''); %s",
         id(arena, ordinal == 1 ? "9000" : "9100", number), id(arena, "8000", number), ordinal,
         number, ordinal, status, version, more);
 }
@@ -297,9 +297,9 @@ static void a_whole_lost_stream_costs_one_sweep_under_the_cap(void **state)
     arrange(
         url,
         "INSERT INTO oncepay.payment (id, merchant, out_trade_no, target_kind, amount, currency,"
-        " method_type, status, version, certainty, start_by, history_hash, history_prev)"
+        " method_type, status, version, certainty, start_by, history_hash)"
         " SELECT ('00000000-0000-7000-8000-' || lpad(i::text, 12, '0'))::uuid, 'm', 't' || i,"
-        " 'none', 1, 'EUR', 'card', 10, 1, 1, now(), '', '' FROM generate_series(1, 3000) i;"
+        " 'none', 1, 'EUR', 'card', 10, 1, 1, now(), '' FROM generate_series(1, 3000) i;"
         "INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id,"
         " created_at) SELECT " TIME_ID ", 1, 'pay.route.' || id % 16, 1, p, 0, p, now()"
         " - interval '40 s' + id * interval '1 ms' FROM (SELECT i AS id,"
@@ -561,17 +561,17 @@ static void look_ups_stay_look_ups(void **state)
             arena_format(
                 &arena,
                 "INSERT INTO oncepay.payment (id, merchant, out_trade_no, target_kind, amount,"
-                " currency, method_type, status, version, certainty, start_by, history_hash,"
-                " history_prev) SELECT gen_random_uuid(), 'm', 't' || i, 'none', 1, 'EUR', 'card',"
-                " 20, 1, 1, now(), '', '' FROM generate_series(1, %d) i;"
+                " currency, method_type, status, version, certainty, start_by, history_hash)"
+                " SELECT gen_random_uuid(), 'm', 't' || i, 'none', 1, 'EUR', 'card',"
+                " 20, 1, 1, now(), '' FROM generate_series(1, %d) i;"
                 "INSERT INTO oncepay.payment_attempt (id, payment_id, operation, number, ordinal,"
                 " channel_account, method_type, amount, currency, provider_key, request_hash,"
-                " request_bytes, status, certainty, version, history_hash, history_prev)"
+                " request_bytes, status, certainty, version, history_hash)"
                 " SELECT gen_random_uuid(), id, 1, 1, 1, 'main', 'card', 1, 'EUR', id::text,"
-                " sha256(''), '', 10, 1, 1, '', '' FROM oncepay.payment;"
+                " sha256(''), '', 10, 1, 1, '' FROM oncepay.payment;"
                 "INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status,"
-                " to_status, event, why, actor, prev_hash, hash) SELECT id, 1, id, v, 10, 20, 'e',"
-                " 'w', 'a', '', '' FROM oncepay.payment, generate_series(1, 3) v;"
+                " to_status, event, why, actor, prev_hash) SELECT id, 1, id, v, 10, 20, 'e',"
+                " 'w', 'a', '' FROM oncepay.payment, generate_series(1, 3) v;"
                 "INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version,"
                 " payment_id, created_at) SELECT id, 1, 'pay.route.' || abs(hashtext(id::text)) %%"
                 " 200, 1, id, 0, id, now() - interval '20 s' FROM oncepay.payment;",

@@ -111,8 +111,7 @@ static const char *event_sql(struct arena *arena, int payment, int version)
         arena,
         "INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, "
         "to_status,"
-        " event, why, actor, prev_hash, hash) VALUES ('%s', 1, '%s', %d, 0, 10, 'e', 'w', 'a', '', "
-        "'');"
+        " event, why, actor, prev_hash) VALUES ('%s', 1, '%s', %d, 0, 10, 'e', 'w', 'a', '');"
         "INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id, "
         "body,"
         " headers) VALUES (" TIME_ID ", 2, 'pay.event.m.payment.accepted', 1, '%s', %d, '%s',"

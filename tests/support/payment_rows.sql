@@ -24,14 +24,14 @@ BEGIN
             DO UPDATE SET payment_id = excluded.payment_id, version = t.version + 1),
     history AS (
         INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status,
-                                           event, why, actor, prev_hash, hash)
-        VALUES (p, 1, p, 1, 0, 10, 'accepted', 'new_request', 'test', zero, link))
+                                           event, why, actor, prev_hash)
+        VALUES (p, 1, p, 1, 0, 10, 'accepted', 'new_request', 'test', zero))
     INSERT INTO oncepay.payment (id, merchant, out_trade_no, target_kind, target_id, amount,
                                  currency, method_type, method_token, status, version, certainty,
-                                 start_by, traceparent, history_hash, history_prev)
+                                 start_by, traceparent, history_hash)
     VALUES (p, 'm-1001', out_no, CASE WHEN target IS NULL THEN 'none' ELSE 'order' END, target,
             1099, 'EUR', 'card', 'tok', 10, 1, 0, now() + interval '15 minutes',
-            '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', link, zero);
+            '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01', link);
     RETURN p;
 END $$;
 
@@ -44,10 +44,10 @@ BEGIN
     link := oncepay.history_link(o.history_hash, 1::int2, p, o.version + 1, o.status, to_::int2,
                                  'test', 'test', 'test', NULL, now());
     INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status,
-                                       event, why, actor, prev_hash, hash)
-    VALUES (p, 1, p, o.version + 1, o.status, to_, 'test', 'test', 'test', o.history_hash, link);
+                                       event, why, actor, prev_hash)
+    VALUES (p, 1, p, o.version + 1, o.status, to_, 'test', 'test', 'test', o.history_hash);
     UPDATE oncepay.payment
-       SET status = to_, version = version + 1, history_prev = history_hash, history_hash = link
+       SET status = to_, version = version + 1, history_hash = link
      WHERE id = p;
 END $$;
 
@@ -69,16 +69,14 @@ BEGIN
     link := oncepay.history_link(head, 2::int2, a, 1, 0::int2, 10::int2, 'routed', 'first', 'test',
                                  NULL, now());
     INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status,
-                                       event, why, actor, prev_hash, hash)
-    VALUES (p, 2, a, 1, 0, 10, 'routed', 'first', 'test', head, link);
+                                       event, why, actor, prev_hash)
+    VALUES (p, 2, a, 1, 0, 10, 'routed', 'first', 'test', head);
     INSERT INTO oncepay.payment_attempt (id, payment_id, operation, number, ordinal,
                                          channel_account, method_type, amount, currency,
                                          provider_key, request_hash, request_bytes, status,
-                                         certainty, guard_decision, version, history_hash,
-                                         history_prev)
+                                         certainty, guard_decision, version, history_hash)
     SELECT a, p, 1, 1, n, 'stripe-main', 'card', amount, currency, 'key-' || a,
-           sha256('request'::bytea), 'request', 10, 2, CASE WHEN n > 1 THEN 'allowed' END, 1, link,
-           head
+           sha256('request'::bytea), 'request', 10, 2, CASE WHEN n > 1 THEN 'allowed' END, 1, link
       FROM oncepay.payment WHERE id = p;
     RETURN a;
 END $$;
@@ -93,15 +91,15 @@ BEGIN
     link := oncepay.history_link(o.history_hash, 2::int2, a, o.version + 1, o.status, to_::int2,
                                  'test', 'test', 'test', evidence_, now());
     INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status,
-                                       event, why, actor, evidence_id, prev_hash, hash)
+                                       event, why, actor, evidence_id, prev_hash)
     VALUES (o.payment_id, 2, a, o.version + 1, o.status, to_, 'test', 'test', 'test', evidence_,
-            o.history_hash, link);
+            o.history_hash);
     UPDATE oncepay.payment_attempt
        SET status = to_, version = version + 1, certainty = certainty_,
            error_code = coalesce(error, error_code), evidence_id = coalesce(evidence_, evidence_id),
            first_sent_at = CASE WHEN to_ = 20 THEN coalesce(first_sent_at, now())
                                 ELSE first_sent_at END,
-           history_prev = history_hash, history_hash = link
+           history_hash = link
      WHERE id = a;
 END $$;
 

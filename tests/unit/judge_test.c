@@ -319,6 +319,25 @@ static void not_found_is_proof_only_where_the_create_cannot_arrive(void **state)
     assert_false(judge_empty_search(late, &KEEPS_SUCCESS).changes);
 }
 
+/* C6 */
+
+static void a_passed_window_does_not_tell_what_arrived_inside_it(void **state)
+{
+    (void)state;
+    struct judge_attempt attempt = attempt_in(ATTEMPT_UNKNOWN);
+    attempt.prior = true;
+    attempt.provider_object = OBJECT;
+    attempt.now_us = 1601 * CLOCK_SECOND_US; /* past the arrival window */
+    const struct observation declined = observed(OBSERVED_DECLINED, SOURCE_RETRIEVE);
+    struct verdict verdict = judge(OPERATION_CREATE, &declined, &KEEPS_SUCCESS, &attempt);
+    assert_int_equal(verdict.next_state, ATTEMPT_UNKNOWN);
+    assert_int_equal(verdict.proves, 0);
+
+    attempt.canceled_by_reference = true; /* now nothing of it can have succeeded unseen */
+    verdict = judge(OPERATION_CREATE, &declined, &KEEPS_SUCCESS, &attempt);
+    assert_int_equal(verdict.next_state, ATTEMPT_FAILED);
+}
+
 /* C16, C18, alarms */
 
 static void a_stored_error_is_told_from_a_first_one(void **state)
@@ -505,6 +524,7 @@ int main(void)
         cmocka_unit_test(after_a_mismatch_only_people_decide),
         cmocka_unit_test(a_decline_of_what_others_can_still_pay_is_pending),
         cmocka_unit_test(not_found_is_proof_only_where_the_create_cannot_arrive),
+        cmocka_unit_test(a_passed_window_does_not_tell_what_arrived_inside_it),
         cmocka_unit_test(a_stored_error_is_told_from_a_first_one),
         cmocka_unit_test(people_hear_of_refused_credentials_and_taken_keys),
         cmocka_unit_test(unsent_needs_a_phase_that_agrees),

@@ -29,6 +29,10 @@ static void json_is_kept_byte_for_byte_but_for_secrets(void **state)
           "{\"method\":{\"number\":\"****************\",\"cvc\":\"***\"}}", NULL },
         { "{\"cvv\": 1234, \"number\": 4242424242424242}",
           "{\"cvv\": 0000, \"number\": ****************}", NULL },
+        { "{\"number\":\"\\u0034242424242424242\",\"x\":\"\\u00e9\"}",
+          "{\"number\":\"\\u002a***************\",\"x\":\"\\u00e9\"}", NULL },
+        { "\"4242\\u00204242\\u002D4242 4242\"", "\"****\\u0020****\\u002D**** ****\"", NULL },
+        { "\"\\\\u0034242424242424242\"", "\"\\\\u0034242424242424242\"", NULL },
         { "{\"token_realm\":\"stripe\",\"id\":\"token\"}",
           "{\"token_realm\":\"stripe\",\"id\":\"token\"}", NULL },
         { "{\"token\":null}", "{\"token\":null}", NULL },
@@ -96,6 +100,18 @@ static void messagepack_numbers_that_are_cards_are_blanked(void **state)
     assert_int_equal(value_read_msgpack(kept.body, &arena, &document, NULL), STATUS_OK);
     assert_int_equal(value_find(value_find(&document, "method"), "number")->integer, 0);
     assert_int_equal(value_find(&document, "amount")->integer, 1200);
+
+    /* A client whose numbers are floats. */
+    const struct value as_float = { .kind = VALUE_DECIMAL,
+                                    .bytes = span_of_text("4242424242424242") };
+    kept_body_make(message_with("number", as_float), CONTENT_MSGPACK, &arena, &kept);
+    assert_int_equal(value_read_msgpack(kept.body, &arena, &document, NULL), STATUS_OK);
+    assert_string_equal(value_find(value_find(&document, "method"), "number")->bytes.data, "0");
+
+    /* Cut off behind the number, and called JSON. */
+    assert_non_null(memchr(body.data, 0x76, body.length));
+    kept_body_make((struct span){ body.data, body.length - 5 }, CONTENT_JSON, &arena, &kept);
+    assert_null(memchr(kept.body.data, 0x76, kept.body.length)); /* 00 0f 12 76 … */
 
     const struct span security = message_with("cvc", value_of_integer(987));
     kept_body_make(security, CONTENT_MSGPACK, &arena, &kept);

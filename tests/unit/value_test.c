@@ -174,6 +174,29 @@ static void the_number_of_values_is_bounded(void **state)
     assert_int_equal(value.count, VALUE_COUNT_MAX - 1);
 }
 
+/* Names do not count, so what one form takes the other takes too. */
+static void the_bound_is_the_same_in_both_forms(void **state)
+{
+    (void)state;
+    struct value map = value_map_make(&arena, VALUE_COUNT_MAX);
+    while (map.count < VALUE_COUNT_MAX - 1) {
+        value_map_add(&map, arena_format(&arena, "m%zu", map.count), value_of_integer(1));
+    }
+    for (int type = CONTENT_JSON; type <= CONTENT_MSGPACK; type++) {
+        struct value value;
+        const struct span bytes = value_write((enum content_type)type, &map, &arena);
+        assert_int_equal(value_read((enum content_type)type, bytes, &arena, &value, NULL),
+                         STATUS_OK);
+    }
+    value_map_add(&map, "one more", value_of_integer(1));
+    for (int type = CONTENT_JSON; type <= CONTENT_MSGPACK; type++) {
+        struct value value;
+        const struct span bytes = value_write((enum content_type)type, &map, &arena);
+        assert_int_equal(value_read((enum content_type)type, bytes, &arena, &value, NULL),
+                         STATUS_BAD_DATA);
+    }
+}
+
 static void msgpack_means_what_json_means(void **state)
 {
     (void)state;
@@ -310,6 +333,7 @@ int main(void)
         cmocka_unit_test(only_small_integer_tokens_are_integers),
         cmocka_unit_test(json_that_is_not_strict_is_refused),
         cmocka_unit_test(the_number_of_values_is_bounded),
+        cmocka_unit_test(the_bound_is_the_same_in_both_forms),
         cmocka_unit_test(msgpack_means_what_json_means),
         cmocka_unit_test(msgpack_that_is_not_strict_is_refused),
         cmocka_unit_test(both_forms_come_back),

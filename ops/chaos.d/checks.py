@@ -1,0 +1,255 @@
+"""ops/chaos.d/checks.py: what must hold when all is quiet again. Each check returns sentences
+about what does not; none is good.
+"""
+import collections
+import hashlib
+import json
+import os
+import sys
+import time
+
+import world as world_module
+import sql
+
+sys.path.insert(0, os.path.join(world_module.ROOT, "ops/lib"))
+import books  # noqa: E402
+
+SHOWN_MAX = 10
+CREATE, REPLAY = 1, 2
+STAGE_STREAMS = ["PAY_INTAKE", "PAY_ROUTE", "PAY_CREATE", "PAY_RECOVER", "PAY_SETTLE"]
+
+# Not final, and no person has been called: somebody must still be at work.
+OPEN = """
+SELECT count(*) FROM oncepay.payment p
+ WHERE p.status NOT IN (50, 70, 80, 90, 95)
+   AND NOT EXISTS (SELECT FROM oncepay.manual_case c WHERE c.payment_id = p.id AND c.status = 10)"""
+TASKS = """
+SELECT count(*) FROM oncepay.recovery_task t
+ WHERE t.status <> 50
+   AND NOT EXISTS (SELECT FROM oncepay.manual_case c
+                    WHERE c.payment_id = t.payment_id AND c.status = 10)"""
+QUIET = {
+    "payments open": OPEN,
+    "tasks open": TASKS,
+    "fences open": "SELECT count(*) FROM oncepay.fence_batch",
+    "webhooks waiting": "SELECT count(*) FROM oncepay.webhook_inbox "
+                        "WHERE processed_at IS NULL AND looks = 0",
+    "stuck commands": "SELECT count(*) FROM oncepay.stuck_command",
+}
+
+
+def some(problems):
+    """The first few, and how many there are."""
+    if len(problems) <= SHOWN_MAX:
+        return problems
+    return problems[:SHOWN_MAX] + ["… %d in all" % len(problems)]
+
+
+# --- quiet ---------------------------------------------------------------------------------------
+
+def not_quiet(world, nats):
+    """What still goes on, as {what: how much}."""
+    counts = {what: world.number(statement) for what, statement in QUIET.items()}
+    for stream in STAGE_STREAMS:
+        # Not the stream's own count: a killed server may keep what no consumer will ever see again.
+        counts[stream] = sum(consumer["num_pending"] + consumer["num_ack_pending"] for consumer
+                             in nats.api("CONSUMER.LIST." + stream).get("consumers") or [])
+    health = world.sim("/_sim/health")
+    counts["webhooks at the PSP"] = -1 if health is None else health["webhooks"]["waiting"]
+    return {what: count for what, count in counts.items() if count != 0}
+
+
+def wait_quiet(world, nats, seconds, keep):
+    """Until nothing goes on, twice in a row. Returns what still does when the time is over."""
+    end = time.monotonic() + seconds
+    quiet_since = None
+    while True:
+        keep()
+        left = not_quiet(world, nats)
+        now = time.monotonic()
+        quiet_since = None if left else quiet_since or now
+        if quiet_since is not None and now - quiet_since > 1.5:
+            return {}
+        if now > end:
+            return left
+        time.sleep(0.25)
+
+
+# --- the checks ----------------------------------------------------------------------------------
+
+def verify(world):
+    done = world.cli("verify")
+    return [] if done.returncode == 0 else ["oncepay verify: " + done.stdout + done.stderr]
+
+
+def one_row_a_key(ledger):
+    """A PSP that keeps only successes executes a declined key again: what counts is the last
+    word."""
+    by_key = collections.defaultdict(list)
+    for row in ledger:
+        by_key[(row["account"], row["key"])].append(row)
+    kept = []
+    for rows in by_key.values():
+        taken = [row for row in rows if row["state"] in ("succeeded", "pending")]
+        kept += taken if taken else rows[-1:]
+    return kept
+
+
+def money(world):
+    """Our books against the simulator's, charge by charge (I9), and nobody charged twice (I10)."""
+    os.environ.update(world.own_urls())
+    ledger = one_row_a_key(books.fetch_ledger())
+    compared = books.Books(books.psql("books.sql"), ledger)
+    compared.compare()
+    doubted = {row[0] for row in world.sql(
+        "SELECT payment_id FROM oncepay.manual_case WHERE kind = 2 AND status = 10")}
+    problems = ["books: " + json.dumps(problem) for problem in compared.disagreements
+                if not is_told_amount(problem, doubted)]
+    twice = compared.double_charges()
+    explained = world.number("SELECT count(*) FROM oncepay.stray_fact WHERE kind IN (1, 2)")
+    if twice > explained:
+        problems.append("%d targets charged twice, stray facts for %d" % (twice, explained))
+    return problems
+
+
+def is_told_amount(problem, doubted):
+    """A PSP that charged another amount than we asked for: still UNKNOWN, and a person has the
+    case."""
+    return (problem["what"] == "amount or currency differs" and problem["payment"] in doubted
+            and problem["ours"]["status"] == books.ATTEMPT_UNKNOWN)
+
+
+def answers(world, producers):
+    """I22: what a producer was told is stored, says the same each time, and nothing accepted is
+    lost."""
+    problems = []
+    payments = {row[0]: row[1:] for row in world.sql(
+        "SELECT id, merchant, out_trade_no, amount, currency FROM oncepay.payment")}
+    kept = {(row[0], row[1]): (int(row[2]), bytes.fromhex(row[3])) for row in world.sql(
+        "SELECT merchant, encode(key_hash, 'hex'), answer_status, encode(answer_body, 'hex') "
+        "FROM oncepay.idempotency_key WHERE operation = 1")}
+    for ask in producers.asks.values():
+        said = {(status, body) for status, body, _ in ask.answers}
+        final = {answer for answer in said if answer[0] in (202, 400, 409, 422)}
+        about = "%s %s: " % ask.name
+        if len(final) > 1:
+            problems.append(about + "answered in two ways: %s" % sorted(final))
+        stored = kept.get((ask.body["merchant"], hashlib.sha256(ask.key.encode()).hexdigest()))
+        for status, body in final:
+            if stored != (status, body):
+                problems.append(about + "was told %s, stored is %s" % ((status, body), stored))
+            if status == 202:
+                problems += check_accepted(about, ask, json.loads(body), payments)
+    for name, others in producers.conflicts.items():
+        problems += ["%s %s: other content under its key got %d" % (*name, status)
+                     for status, _, _ in others if status not in (422, 409)]
+    return problems
+
+
+def check_accepted(about, ask, document, payments):
+    row = payments.get(document["payment"])
+    expected = [ask.body["merchant"], ask.body["out_trade_no"], str(ask.body["amount"]),
+                ask.body["currency"]]
+    if row is None:
+        return [about + "accepted as %s, which does not exist" % document["payment"]]
+    return [] if row == expected else [about + "accepted as %s, stored as %s" % (expected, row)]
+
+
+def events(world, watcher):
+    """I14: the stream has every event, and first copies came in the order of each payment's
+    versions."""
+    wanted = {row[0]: (row[1], int(row[2]), row[3]) for row in world.sql(
+        "SELECT id, payment_id, version, subject FROM oncepay.outbox WHERE kind = 2")}
+    end = time.monotonic() + 30
+    while True:
+        log = watcher.snapshot()
+        missing = set(wanted) - {event.id for event in log}
+        if not missing or time.monotonic() > end:
+            break
+        time.sleep(0.5)
+    problems = ["event %s %s is not on the stream" % (identity, wanted[identity])
+                for identity in sorted(missing)]
+    strangers = {event.id for event in log} - set(wanted)
+    problems += ["event %s is on the stream and in no outbox" % identity for identity in strangers]
+    return problems + order_of_events(watcher, wanted)
+
+
+def first_places(events_in_order, wanted):
+    places = {}
+    for place, event in enumerate(events_in_order):
+        if event.id in wanted:
+            places.setdefault(event.id, place)
+    return places
+
+
+def order_of_events(watcher, wanted):
+    """A pair is in order if somebody saw it so: the bystander, or one reading of the stream."""
+    views = [first_places(watcher.live, wanted)]
+    stored = {}
+    for log in watcher.logs:
+        for event in log:
+            stored.setdefault((event.at_ns, event.id), event)
+    views.append(first_places([stored[at] for at in sorted(stored)], wanted))
+    of_payment = collections.defaultdict(list)
+    for identity, (payment, version, _) in wanted.items():
+        if payment is not None and version > 0:
+            of_payment[payment].append((version, identity))
+    problems = []
+    for payment, versions in of_payment.items():
+        versions.sort()
+        for (_, earlier), (version, later) in zip(versions, versions[1:]):
+            seen = [view[earlier] < view[later] for view in views
+                    if earlier in view and later in view]
+            if seen and not any(seen):
+                problems.append("%s: version %d came before its predecessor" % (payment, version))
+    return problems
+
+
+def requests(world, excused, counts):
+    """I20: each request at the PSP has its row, and none came later than its row allows, except
+    while the network or the PSP itself held it (excused: periods in milliseconds since 1970)."""
+    rows = collections.defaultdict(list)
+    for account, key, send_by_ms, started_ms in world.sql(
+            "SELECT a.channel_account, a.provider_key, extract(epoch FROM r.send_by) * 1000, "
+            "extract(epoch FROM r.started_at) * 1000 FROM oncepay.attempt_request r "
+            "JOIN oncepay.payment_attempt a ON a.id = r.attempt_id AND a.payment_id = r.payment_id "
+            "WHERE r.kind IN (1, 2)"):
+        rows[(account, key)].append((float(send_by_ms), float(started_ms)))
+    world.take_sim_requests()
+    problems = []
+    for name, arrivals in world.sim_requests.items():
+        if len(arrivals) > len(rows[name]):
+            problems.append("%s %s: %d requests at the PSP, %d rows" % (
+                *name, len(arrivals), len(rows[name])))
+        for arrival in arrivals:
+            at = arrival["real_ms"]
+            if any(begin <= at <= finish for begin, finish in excused):
+                counts["excused"] += 1
+                continue
+            counts["checked"] += 1
+            if not any(started - 5 <= at <= send_by + world_module.CALL_LIMIT_MS
+                       for send_by, started in rows[name]):
+                problems.append("%s %s: a request at %d ms, rows %s" % (*name, at, rows[name]))
+    return problems
+
+
+def dead_letters(world, poison):
+    """Only what was made to be undecodable becomes a dead letter; infrastructure never counts
+    (H6)."""
+    meant = ", ".join("'\\x%s'::bytea" % body.hex() for body in [b"", *poison])
+    return ["dead letter %s of %s: %s %s" % tuple(row) for row in world.sql(
+        "SELECT id, consumer, code, problem FROM oncepay.dead_letter "
+        "WHERE body NOT IN (%s)" % meant)]
+
+
+def processes(world):
+    """Nobody ended by itself: only by our signals, or in order."""
+    return ["%s ended with %s" % (child.name, code) for child in world.stages()
+            for code in child.ends if code not in (0, -9)]
+
+
+def is_there(world):
+    try:
+        return world.number("SELECT 1") == 1
+    except sql.SqlError:
+        return False

@@ -1,0 +1,393 @@
+"""ops/chaos.d/faults_server.py: PostgreSQL, nats-server and Redis are killed, stand still, get
+slow or full disks, forget, lie; a standby takes over for good.
+"""
+import os
+import shutil
+from signal import SIGINT
+
+import sql
+from fault import Fault, register
+
+
+class ServerFault(Fault):
+    server = None
+
+    def touched(self):
+        return [self.server]
+
+    def child(self, run):
+        return run.world.children[self.server]
+
+
+class KillServer(ServerFault):
+    duration_s = (0.1, 3.0)
+
+    def begin(self, run):
+        self.child(run).holds.add(self)
+        if self.child(run).kill():
+            run.saw("kill." + self.server)
+
+    def end(self, run):
+        self.child(run).holds.discard(self)
+
+
+class FreezeServer(ServerFault):
+    duration_s = (0.5, 6.0)
+
+    def begin(self, run):
+        if self.child(run).freeze():
+            run.saw("freeze." + self.server)
+
+    def end(self, run):
+        self.child(run).thaw()
+
+
+@register
+class KillNats(KillServer):
+    name, server = "kill_nats", "nats"
+
+
+@register
+class FreezeNats(FreezeServer):
+    name, server = "freeze_nats", "nats"
+
+
+@register
+class KillRedis(KillServer):
+    name, server = "kill_redis", "redis"
+
+
+@register
+class FreezeRedis(FreezeServer):
+    name, server = "freeze_redis", "redis"
+
+
+class PostgresFault(Fault):
+    touches = ("pg",)
+
+
+@register
+class KillPostgres(PostgresFault):
+    """The postmaster by SIGKILL; its backends follow. Crash recovery when it comes back."""
+    name = "kill_pg"
+    duration_s = (0.1, 3.0)
+
+    def begin(self, run):
+        run.world.primary.child.holds.add(self)
+        if run.world.primary.kill():
+            run.saw("kill.pg")
+
+    def end(self, run):
+        run.world.primary.child.holds.discard(self)
+
+
+@register
+class KillBackends(PostgresFault):
+    """Some connections end in the middle of whatever they did."""
+    name = "kill_backends"
+    duration_s = (0, 0)
+
+    def drawn(self, draw):
+        return {"percent": draw.choice([20, 50, 100])}
+
+    def begin(self, run):
+        killed = run.world.number(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE backend_type = "
+            "'client backend' AND pid <> pg_backend_pid() AND hashint8(pid) %% 100 < %d"
+            % self.parameters["percent"])
+        if killed:
+            run.saw("kill.backends", killed)
+
+
+@register
+class FreezePostgres(PostgresFault):
+    name = "freeze_pg"
+    duration_s = (0.5, 6.0)
+
+    def begin(self, run):
+        if run.world.primary.freeze():
+            run.saw("freeze.pg")
+
+    def end(self, run):
+        run.world.primary.thaw()
+
+
+@register
+class RestartPostgres(PostgresFault):
+    name = "restart_pg"
+    duration_s = (0, 0)
+
+    def begin(self, run):
+        child = run.world.primary.child
+        child.holds.add(self)
+        if child.stop(30, SIGINT) == 0:
+            run.saw("restart.pg")
+        child.holds.discard(self)
+
+
+@register
+class DeadPlaceholders(PostgresFault):
+    """Intake dies after it has placed its placeholders in Redis and before it could commit:
+    repeats of those requests are held back by them until they are gone, and never refused."""
+    name = "dead_placeholders"
+    touches = ("pg", "intake")
+    duration_s = (0.8, 1.2)
+
+    def begin(self, run):
+        run.world.primary.freeze()
+
+    def end(self, run):
+        killed = sum(child.kill() for child in run.world.stages("intake"))
+        run.world.primary.thaw()
+        if killed:
+            run.saw("dead_placeholders", killed)
+
+
+@register
+class Promote(PostgresFault):
+    """The primary dies for good; its synchronous standby takes over."""
+    name = "promote"
+    needs = ("standby",)
+    duration_s = (0, 0)
+
+    def begin(self, run):
+        world = run.world
+        if world.primary is not world.pg or not world.standby.child.is_alive():
+            return
+        world.pg.child.holds.add("for good")
+        world.pg.kill()
+        sql.run(world.standby.url, "SELECT pg_promote(true, 30)")
+        world.primary = world.standby
+        run.saw("promote")
+
+
+@register
+class SlowFsync(Fault):
+    name = "slow_fsync"
+    touches = ("fsync",)
+    needs = ("shim",)
+    duration_s = (2.0, 6.0)
+
+    def drawn(self, draw):
+        return {"ms": draw.choice([20, 100, 400])}
+
+    def begin(self, run):
+        self.before = run.world.slowed_fsyncs()
+        run.world.slow_fsync(self.parameters["ms"])
+
+    def end(self, run):
+        run.world.slow_fsync(0)
+        slowed = run.world.slowed_fsyncs() - self.before
+        if slowed > 0:
+            run.saw("slow_fsync", slowed)
+
+
+class DiskFull(Fault):
+    needs = ("own_mounts",)
+    duration_s = (2.0, 5.0)
+
+    def drawn(self, draw):
+        return {"left_kb": draw.choice([0, 64, 1024])}
+
+    def disk(self, run):
+        raise NotImplementedError
+
+    def begin(self, run):
+        self.is_full = self.disk(run).fill(self.parameters["left_kb"] * 1024)
+
+    def end(self, run):
+        disk = self.disk(run)
+        stat = os.statvfs(disk.path)
+        if self.is_full and stat.f_bavail * stat.f_frsize < 64 * 1024:
+            run.saw(self.name)
+        disk.empty()
+
+
+@register
+class PostgresDiskFull(DiskFull):
+    name = "disk_full_pg"
+    touches = ("pg",)
+
+    def disk(self, run):
+        return run.world.primary.disk
+
+
+@register
+class NatsDiskFull(DiskFull):
+    """nats-server gives up JetStream when it cannot write; somebody then restarts it."""
+    name = "disk_full_nats"
+    touches = ("nats",)
+
+    def disk(self, run):
+        return run.world.nats.disk
+
+    def end(self, run):
+        super().end(run)
+        run.world.children["nats"].kill()
+
+
+# --- Redis ---------------------------------------------------------------------------------------
+
+@register
+class FlushRedis(Fault):
+    name = "flush_redis"
+    touches = ("redis",)
+    duration_s = (0, 0)
+
+    def begin(self, run):
+        if run.world.redis.command("FLUSHALL") == "OK":
+            run.saw("flush.redis")
+
+
+@register
+class RedisLies(Fault):
+    """For as long as it lasts: garbage, torn and exchanged answers, wrong types, foreign
+    placeholders and leases."""
+    name = "redis_lies"
+    touches = ("redis",)
+    duration_s = (2.0, 5.0)
+
+    def begin(self, run):
+        self.lies = 0
+
+    def step(self, run):
+        redis = run.world.redis
+        names = [name for name in (redis.command("KEYS", "*") or "").split("\n") if name]
+        run.draw.shuffle(names)
+        for number, name in enumerate(names[:8]):
+            kind = number % 5
+            if kind == 0:
+                done = redis.command("SET", name, "nonsense")
+            elif kind == 1:
+                done = redis.command("SETRANGE", name, "9", "forged!!}")
+            elif kind == 2 and len(names) > 1:
+                done = redis.command("COPY", names[number - 1], name, "REPLACE")
+            elif kind == 3:
+                redis.command("DEL", name)
+                done = redis.command("LPUSH", name, "1")
+            else:
+                done = redis.command("DEL", name)
+            self.lies += done not in (None, "", "0")
+
+    def end(self, run):
+        for name in (run.world.redis.command("KEYS", "*") or "").split("\n"):
+            if name and run.world.redis.command("TYPE", name) == "list":
+                run.world.redis.command("DEL", name)
+        if self.lies:
+            run.saw("redis.lies", self.lies)
+
+
+# --- JetStream -----------------------------------------------------------------------------------
+
+STREAMS = ["PAY_INTAKE", "PAY_ROUTE", "PAY_CREATE", "PAY_RECOVER", "PAY_SETTLE"]
+CONSUMERS = [("PAY_INTAKE", "intake"), ("PAY_ROUTE", "route"), ("PAY_SETTLE", "settle"),
+             ("PAY_CREATE", "stripe-main_new"), ("PAY_CREATE", "stripe-backup_new")]
+
+
+@register
+class PurgeStream(Fault):
+    """Requests and commands that are gone before anybody saw them: who eats them stands still."""
+    name = "purge_stream"
+    duration_s = (0.5, 1.5)
+
+    variants = tuple({"stream": stream} for stream in STREAMS)
+
+    def touched(self):
+        return ["nats", self.parameters["stream"].split("_")[1].lower()]
+
+    def begin(self, run):
+        self.victims = run.world.stages(self.parameters["stream"].split("_")[1].lower())
+        for child in self.victims:
+            child.freeze()
+
+    def end(self, run):
+        purged = run.jetstream("STREAM.PURGE." + self.parameters["stream"])
+        for child in self.victims:
+            child.thaw()
+        if purged and purged.get("purged"):
+            run.saw("purge.stream", purged["purged"])
+
+
+@register
+class DeleteConsumer(Fault):
+    """Rewound: made anew by the relay, it delivers again whatever was not acked."""
+    name = "rewind_consumer"
+    touches = ("nats",)
+    duration_s = (0, 0)
+
+    variants = tuple({"stream": stream, "durable": durable} for stream, durable in CONSUMERS)
+
+    def begin(self, run):
+        done = run.jetstream("CONSUMER.DELETE.%(stream)s.%(durable)s" % self.parameters)
+        if (done or {}).get("success"):
+            run.saw("rewind.consumer")
+
+
+class StoreFault(Fault):
+    touches = ("nats", "relay")
+    duration_s = (0, 0)
+
+    def without_nats(self, run, change):
+        """Reads the event stream while the relay stands still, then changes the store of a dead
+        server."""
+        world = run.world
+        for child in world.stages("relay"):
+            child.freeze()
+        try:
+            run.watcher.snapshot()
+            world.children["nats"].holds.add(self)
+            world.children["nats"].kill()
+            change()
+        finally:
+            world.children["nats"].holds.discard(self)
+            world.keep()
+            world.nats.wait_healthy()
+            for child in world.stages("relay"):
+                child.thaw()
+
+
+@register
+class RestoreStore(StoreFault):
+    """JetStream's folder as it was a while ago: what was eaten since comes again, what came
+    since is gone."""
+    name = "restore_store"
+    duration_s = (2.0, 6.0)
+
+    def begin(self, run):
+        nats = run.world.nats
+        shutil.rmtree(nats.copy_path, ignore_errors=True)
+        self.without_nats(run, lambda: shutil.copytree(nats.store, nats.copy_path))
+
+    def end(self, run):
+        nats = run.world.nats
+
+        def restore():
+            shutil.rmtree(nats.store)
+            shutil.copytree(nats.copy_path, nats.store)
+        self.without_nats(run, restore)
+        run.saw("restore.store")
+
+
+@register
+class LoseStore(StoreFault):
+    name = "lose_store"
+
+    def begin(self, run):
+        self.without_nats(run, lambda: shutil.rmtree(run.world.nats.store))
+        run.saw("lose.store")
+
+
+@register
+class DeleteEventStream(StoreFault):
+    name = "delete_event_stream"
+
+    def begin(self, run):
+        for child in run.world.stages("relay"):
+            child.freeze()
+        try:
+            run.watcher.snapshot()
+            if (run.jetstream("STREAM.DELETE.PAY_EVENT") or {}).get("success"):
+                run.saw("delete.event_stream")
+        finally:
+            for child in run.world.stages("relay"):
+                child.thaw()

@@ -1,0 +1,32 @@
+/* tests/simulation/mutant.c: see mutant.h. */
+#include "tests/simulation/mutant.h"
+
+static const struct {
+    const char *word;
+    const char *what;
+} MUTANTS[] = {
+    [MUTANT_NONE] = { "none", "nothing" },
+#define MUTANT(name, word, what) [MUTANT_##name] = { #word, what },
+#include "tests/simulation/mutant.def"
+#undef MUTANT
+};
+
+const char *mutant_word(enum mutant mutant)
+{
+    return MUTANTS[mutant].word;
+}
+
+const char *mutant_what(enum mutant mutant)
+{
+    return MUTANTS[mutant].what;
+}
+
+bool mutant_parse(const char *word, enum mutant *out)
+{
+    for (size_t i = 0; i < COUNT_OF(MUTANTS); i++) {
+        if (strcmp(MUTANTS[i].word, word) != 0) continue;
+        *out = (enum mutant)i;
+        return true;
+    }
+    return false;
+}
