@@ -64,10 +64,10 @@ UPDATE oncepay.payment p
   FROM unnest(:payment_id, :payment_hash_2) AS d(id, hash)
  WHERE p.id = d.id AND p.version = 1 AND p.status = 10;
 
-INSERT INTO oncepay.routing_decision (id, payment_id, follows, channel_account, attempt_id, routing_version, reasons)
-SELECT id, payment_id, 0, account, attempt_id, routing_version, reasons::jsonb
-  FROM unnest(:decision_id, :payment_id, :account, :attempt_id, :routing_version, :reasons)
-    AS d(id, payment_id, account, attempt_id, routing_version, reasons);
+INSERT INTO oncepay.routing_decision (id, payment_id, follows, channel_account, routing_version, reasons)
+SELECT id, payment_id, 0, account, routing_version, reasons::jsonb
+  FROM unnest(:decision_id, :payment_id, :account, :routing_version, :reasons)
+    AS d(id, payment_id, account, routing_version, reasons);
 
 INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id)
 SELECT id, 1, subject, 2, attempt_id, 1, payment_id

@@ -38,8 +38,8 @@ VALUES (:attempt_id, :payment_id, 1, 1, 1, :account, :method_type, :amount, :cur
 UPDATE oncepay.payment
    SET status = 20, version = version + 1, history_hash = :payment_hash_2
  WHERE id = :payment_id AND version = 1 AND status = 10;
-INSERT INTO oncepay.routing_decision (id, payment_id, follows, channel_account, attempt_id, routing_version, reasons)
-VALUES (:decision_id, :payment_id, 0, :account, :attempt_id, :routing_version, :reasons::jsonb);
+INSERT INTO oncepay.routing_decision (id, payment_id, follows, channel_account, routing_version, reasons)
+VALUES (:decision_id, :payment_id, 0, :account, :routing_version, :reasons::jsonb);
 INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id)
 VALUES (:create_command_id, 1, :create_subject, 2, :attempt_id, 1, :payment_id);
 

@@ -109,24 +109,6 @@ static void draw_ids(struct yardstick_payment *out, struct uuid fence_batch)
     out->fence_id = fence_batch;
 }
 
-static const char *make_headers(const struct yardstick_payment *payment, enum event_type type,
-                                struct uuid id, int64_t version, struct arena *arena)
-{
-    char subject[UUID_TEXT_SIZE];
-    const struct event event = {
-        .id = { id },
-        .type = type,
-        .merchant = payment->merchant,
-        .subject = uuid_format(payment->payment_id, subject),
-        .version = version,
-        .time_us = payment->at,
-        .content = CONTENT_MSGPACK,
-    };
-    struct event_headers headers;
-    event_headers_make(&event, arena, &headers);
-    return event_headers_encode(&headers, arena);
-}
-
 static void make_events(struct yardstick_payment *out, struct arena *arena)
 {
     struct payment_view view = {
@@ -138,7 +120,7 @@ static void make_events(struct yardstick_payment *out, struct arena *arena)
     };
     char subject[SUBJECT_SIZE];
     out->accepted_body = answer_event_body(&view, CONTENT_MSGPACK, arena);
-    out->accepted_headers = make_headers(out, EVENT_PAYMENT_ACCEPTED, out->accepted_id, 1, arena);
+    out->accepted_headers = event_headers_encode(CONTENT_MSGPACK, NULL, arena);
     out->accepted_subject =
         keep(subject_event(out->merchant, event_type_name(EVENT_PAYMENT_ACCEPTED), subject), arena);
     view.status = PAYMENT_CAPTURED;
@@ -146,8 +128,7 @@ static void make_events(struct yardstick_payment *out, struct arena *arena)
     view.captured_minor = out->amount;
     view.version = 3;
     out->succeeded_body = answer_event_body(&view, CONTENT_MSGPACK, arena);
-    out->succeeded_headers =
-        make_headers(out, EVENT_PAYMENT_SUCCEEDED, out->succeeded_id, 3, arena);
+    out->succeeded_headers = out->accepted_headers;
     out->succeeded_subject = keep(
         subject_event(out->merchant, event_type_name(EVENT_PAYMENT_SUCCEEDED), subject), arena);
     const struct payment_id payment = { out->payment_id };
@@ -201,12 +182,10 @@ void yardstick_payment_make(const struct yardstick_names *names, size_t place,
         .method_token = "pm_card_visa",
         .token_realm = "stripe",
         .account = names->account,
-        .reasons = "{\"reason\":\"taken\",\"candidates\":[{\"account\":\"stripe-main\","
-                   "\"reason\":\"taken\"},{\"account\":\"stripe-backup\","
-                   "\"reason\":\"not_needed\"}]}",
+        .reasons = "{}",
         .routing_version = "first-000000000000",
         .policy_version = "1-0000000000000000",
-        .answer_headers = "content-type: application/msgpack\n",
+        .answer_headers = event_headers_encode(CONTENT_MSGPACK, NULL, arena),
         .amount = (int64_t)(100 + place * 7919 % 50000),
         .at = clock_real_us(),
         .lifetime_h = 24,

@@ -33,7 +33,7 @@ void db_stray_load(struct world *world, const struct stray_fact_input *input,
                    struct stray_fact_rows *out)
 {
     const struct database *database = world->database;
-    *out = (struct stray_fact_rows){ .now_us = world->now_us };
+    *out = (struct stray_fact_rows){ 0 };
     const size_t payment = database_payment(database, input->payment);
     if (payment == SIZE_MAX) return;
     const struct payment_row *row = &database->payments[payment];
