@@ -20,7 +20,7 @@ struct range {
 };
 
 enum { FILLER_TEXT = '*', FILLER_DIGIT = '0', FILLER_NUMBER = 0 };
-enum { ESCAPE_LENGTH = 6 }; /* \u0034 */
+enum { ESCAPE_LENGTH = 6, OTHER_CHARACTER = '?' }; /* \u0034; one beyond ASCII */
 
 static bool is_blank(uint8_t byte)
 {
@@ -144,7 +144,7 @@ static void blank_verification_values(const struct bytes *body)
     }
 }
 
-/* The ASCII character that a JSON escape at `at` stands for (\u0034 is a 4); 0 if it is none. */
+/* The ASCII character that a JSON escape at `at` stands for (\u0034 is a 4); 0: no escape there. */
 static char escaped_at(const struct bytes *body, size_t at)
 {
     static const char DIGITS[] = "0123456789abcdef0123456789ABCDEF";
@@ -155,7 +155,7 @@ static char escaped_at(const struct bytes *body, size_t at)
         if (digit == NULL) return 0;
         code = code << 4 | (unsigned)(digit - DIGITS) % 16;
     }
-    return code < 0x80 ? (char)code : 0;
+    return code > 0 && code < 0x80 ? (char)code : OTHER_CHARACTER;
 }
 
 /* Card numbers with digits, blanks or hyphens in escapes: what a reader of the text would see. */
@@ -287,9 +287,9 @@ void kept_body_make(struct span body, enum content_type content, struct arena *a
         blank(&kept, &range);
     }
     blank_verification_values(&kept);
-    mask_cards(&kept, arena);
     const bool is_text = content == CONTENT_JSON && value_text_is_valid(body);
     if (!is_text) blank_binary_cards(&kept, body, arena);
+    mask_cards(&kept, arena); /* last: what was blanked before may have cut a longer run */
     out->body = (struct span){ kept.data, kept.length };
     out->method_token =
         is_whole && lines.length > 0 ? (const char *)buffer_span(&lines).data : NULL;

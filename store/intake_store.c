@@ -226,6 +226,7 @@ static void bind_acceptances(struct sql_call *call, const struct intake_accept *
     struct sql_array *event_headers = sql_bind_array(call, SQL_TEXT);
     struct sql_array *command = sql_bind_array(call, SQL_UUID);
     struct sql_array *command_subject = sql_bind_array(call, SQL_TEXT);
+    struct sql_array *key_is_expired = sql_bind_array(call, SQL_BOOL);
     for (size_t i = 0; i < count; i++) {
         const struct intake_accept *accept = &accepts[i];
         push_key(accept->request, key_hash, fingerprint);
@@ -241,6 +242,7 @@ static void bind_acceptances(struct sql_call *call, const struct intake_accept *
         sql_push_text(event_headers, accept->event_headers);
         sql_push_uuid(command, accept->command.uuid);
         sql_push_text(command_subject, accept->command_subject);
+        sql_push_bool(key_is_expired, accept->key_is_expired);
     }
 }
 

@@ -64,6 +64,7 @@ struct intake_accept {
     const char *event_headers;
     struct outbox_id command;
     const char *command_subject;
+    bool key_is_expired; /* its key has a row, which may be used anew */
 };
 
 /* An answer that accepts nothing and is stored all the same. */

@@ -299,6 +299,7 @@ static bool is_race_constraint(const char *constraint)
 {
     static const char *const NAMES[] = {
         "idempotency_key", /* prefix: the partition's index is named after it */
+        "evidence_",       /* likewise: written by a commit whose outcome nobody had heard */
         "payment_out_trade_no_key",
         "active_payment_pk",
         "payment_attempt_ordinal_key",

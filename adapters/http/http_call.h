@@ -19,9 +19,8 @@ struct http_bytes {
 
 struct http_call {
     struct http_call *next; /* on the transport's free or done list */
-    CURL *easy;             /* kept for the slot's life: its constant options are set once */
-    size_t answer_bytes_max;
-    int connect_timeout_ms;
+    CURL *easy;             /* of one request */
+    const struct http_transport_options *options;
 
     void *cookie;
     int64_t started_us;
@@ -44,6 +43,7 @@ struct http_call {
     struct http_answer answer;
 };
 
+/* Borrows the options. */
 struct http_call *http_call_create(const struct http_transport_options *options);
 void http_call_destroy(struct http_call *call);
 

@@ -95,7 +95,7 @@ class AtPoint(Fault):
 @register
 class Crash(AtPoint):
     name = "crash"
-    variants = tuple({"point": point} for point in CRASH_POINTS)
+    variants = tuple({"point": point} for point in [*CRASH_POINTS, "recover.after_claim"])
     variable = "ONCEPAY_CRASH_AT"
     duration_s = (3.0, 8.0)
 

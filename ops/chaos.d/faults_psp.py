@@ -28,7 +28,7 @@ WEATHER = {
     "late_answers": [rule("answer_delay_ms", 0.5, ms=2500)],
     "late_requests": [rule("delay_ms", 0.5, ms=2600)],
     "lookups_fail": [rule("get_404", times=2), rule("lost_after_commit", 0.5)],
-    "wrong_echo": [rule("wrong_echo", 0.05, amount=1)],
+    "wrong_echo": [rule("wrong_echo", 0.1, amount=1)],
     "late_webhooks": [rule("webhook_delay_ms", 0.6, ms=4000), rule("lost_after_commit", 0.4)],
     "forged_webhooks": [rule("forge_webhooks", 0.6, times=2),
                         rule("duplicate_webhooks", 0.4, times=3)],
@@ -49,8 +49,9 @@ class Weather(Fault):
     name = "psp"
     touches = ("rules", "sim")
     duration_s = (2.0, 4.0)
-
-    variants = tuple({"weather": weather} for weather in WEATHER)
+    # Some twice: what they lead to is rare.
+    variants = tuple({"weather": weather} for weather in
+                     [*WEATHER, "declined_stays_payable", "wrong_echo"])
 
     def begin(self, run):
         self.is_set = run.world.set_rules(WEATHER[self.parameters["weather"]])

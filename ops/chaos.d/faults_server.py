@@ -3,6 +3,7 @@ slow or full disks, forget, lie; a standby takes over for good.
 """
 import os
 import shutil
+import time
 from signal import SIGINT
 
 import sql
@@ -132,6 +133,7 @@ class DeadPlaceholders(PostgresFault):
     name = "dead_placeholders"
     touches = ("pg", "intake")
     duration_s = (0.8, 1.2)
+    variants = ({}, {})  # twice in the deck: what it leads to is rare
 
     def begin(self, run):
         run.world.primary.freeze()
@@ -141,6 +143,44 @@ class DeadPlaceholders(PostgresFault):
         run.world.primary.thaw()
         if killed:
             run.saw("dead_placeholders", killed)
+
+
+class StandbyFault(PostgresFault):
+    """Without its synchronous standby no commit of the primary returns, though each is made."""
+    needs = ("standby",)
+    duration_s = (1.0, 4.0)
+
+    def victim(self, run):
+        """None once it is the primary."""
+        return None if run.world.primary is run.world.standby else run.world.standby
+
+
+@register
+class KillStandby(StandbyFault):
+    name = "kill_standby"
+
+    def begin(self, run):
+        standby = self.victim(run)
+        if standby is not None:
+            standby.child.holds.add(self)
+            if standby.kill():
+                run.saw("kill.standby")
+
+    def end(self, run):
+        run.world.standby.child.holds.discard(self)
+
+
+@register
+class FreezeStandby(StandbyFault):
+    name = "freeze_standby"
+
+    def begin(self, run):
+        standby = self.victim(run)
+        if standby is not None and standby.freeze():
+            run.saw("freeze.standby")
+
+    def end(self, run):
+        run.world.standby.thaw()
 
 
 @register
@@ -153,6 +193,8 @@ class Promote(PostgresFault):
     def begin(self, run):
         world = run.world
         if world.primary is not world.pg or not world.standby.child.is_alive():
+            return
+        if not sql.wait_ready(world.standby.url, 10):
             return
         world.pg.child.holds.add("for good")
         world.pg.kill()
@@ -249,30 +291,35 @@ class RedisLies(Fault):
 
     def begin(self, run):
         self.lies = 0
+        self.lists = []
+        self.next_at = 0
 
     def step(self, run):
+        if time.monotonic() < self.next_at:
+            return
+        self.next_at = time.monotonic() + 0.4
         redis = run.world.redis
         names = [name for name in (redis.command("KEYS", "*") or "").split("\n") if name]
         run.draw.shuffle(names)
         for number, name in enumerate(names[:8]):
-            kind = number % 5
-            if kind == 0:
-                done = redis.command("SET", name, "nonsense")
-            elif kind == 1:
-                done = redis.command("SETRANGE", name, "9", "forged!!}")
-            elif kind == 2 and len(names) > 1:
-                done = redis.command("COPY", names[number - 1], name, "REPLACE")
-            elif kind == 3:
-                redis.command("DEL", name)
-                done = redis.command("LPUSH", name, "1")
-            else:
-                done = redis.command("DEL", name)
-            self.lies += done not in (None, "", "0")
+            self.lies += self.lie(redis, number % 5, name, names[number - 1]) not in (None, "", "0")
+
+    def lie(self, redis, kind, name, other):
+        if kind == 0:
+            return redis.command("SET", name, "nonsense")
+        if kind == 1:
+            return redis.command("SETRANGE", name, "9", "forged!!}")
+        if kind == 2:
+            return redis.command("COPY", other, name, "REPLACE")
+        done = redis.command("DEL", name)
+        if kind == 3:
+            return done
+        self.lists.append(name)
+        return redis.command("LPUSH", name, "1")
 
     def end(self, run):
-        for name in (run.world.redis.command("KEYS", "*") or "").split("\n"):
-            if name and run.world.redis.command("TYPE", name) == "list":
-                run.world.redis.command("DEL", name)
+        if self.lists:
+            run.world.redis.command("DEL", *self.lists)
         if self.lies:
             run.saw("redis.lies", self.lies)
 

@@ -3,6 +3,7 @@ ops/chaos starts it; usage is there.
 """
 import argparse
 import collections
+import glob
 import json
 import os
 import random
@@ -30,7 +31,7 @@ from producers import Producers  # noqa: E402
 from scraper import Scraper  # noqa: E402
 from watcher import Nats, Watcher  # noqa: E402
 
-FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
+FAKETIME = next(iter(glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")), "")
 EXCUSE_AFTER_MS = 3000  # what was held comes that much later at most
 ANSWER_S = 40
 HEAL_S = 60
@@ -216,8 +217,8 @@ def heal(run):
     for disk in (world.primary.disk, world.nats.disk):
         disk.empty()
     for name, child in world.children.items():
-        child.holds.discard(None)
-        child.thaw()
+        if child.is_frozen:  # the last worker stands still by itself, and goes on doing so
+            child.thaw()
         if not (name == "pg" and world.primary is not world.pg):
             child.holds.clear()
     world.primary.thaw()

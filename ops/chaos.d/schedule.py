@@ -11,8 +11,13 @@ QUIET_END_S = 2.0
 STRIDE = 37       # cards that a run of three quarters of a minute deals for certain
 
 
-# No card: it can happen only once in a run, and does where the layout has what it needs.
-ONCE = {"promote": "standby"}
+# No cards: these happen once in a run, in this order, where the layout has what they need; when, as
+# shares of its time.
+ONCE = {"kill_standby": (0.15, 0.25), "freeze_standby": (0.3, 0.4), "promote": (0.5, 0.7)}
+
+
+def is_allowed(cls, layout):
+    return all(layout.get(need) for need in cls.needs)
 
 
 class Entry:
@@ -26,7 +31,7 @@ class Entry:
 def cards(layout):
     """Every kind in each of its variants, as far as the layout allows."""
     return [(cls, variant) for cls in KINDS.values()
-            if cls.name not in ONCE and all(layout.get(need) for need in cls.needs)
+            if cls.name not in ONCE and is_allowed(cls, layout)
             for variant in cls.variants]
 
 
@@ -40,12 +45,12 @@ def make(seed, seconds, layout):
     begin = seed * STRIDE % len(order)
     deck = order[begin:] + order[:begin]
     entries, busy_until, waiting = [], {}, []
-    once = [KINDS[name](draw, {}) for name, need in ONCE.items() if layout.get(need)]
-    once_at_s = seconds * draw.uniform(0.4, 0.7)
+    once = [(seconds * draw.uniform(*share), KINDS[name](draw, {}))
+            for name, share in ONCE.items() if is_allowed(KINDS[name], layout)]
     at_s = 1.0
     while at_s < seconds - QUIET_END_S:
-        if once and at_s >= once_at_s:
-            waiting.insert(0, once.pop())
+        if once and at_s >= once[0][0]:
+            waiting.insert(0, once.pop(0)[1])
         entry = deal(draw, deck, waiting, all_cards, busy_until, at_s, seconds)
         if entry is not None:
             entries.append(entry)

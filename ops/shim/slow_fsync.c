@@ -1,8 +1,8 @@
 /*
  * ops/shim/slow_fsync.c: a preload library that makes fsync slow. It delays fsync and fdatasync by
- * what the file named in ONCEPAY_SLOW_FSYNC says, and counts there what it
- * delayed: two little-endian 64-bit numbers, milliseconds and count. Without the variable it does
- * nothing. Programs that make system calls of their own (nats-server) never get here.
+ * what the file named in ONCEPAY_SLOW_FSYNC says, and counts there what it delayed: two
+ * little-endian 64-bit numbers, milliseconds and count. Without the variable it does nothing.
+ * Programs that make system calls of their own (nats-server) never get here.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -16,9 +16,6 @@ struct control {
     uint64_t delay_ms;
     uint64_t delayed;
 };
-
-int fsync(int fd);
-int fdatasync(int fd);
 
 static struct control *control_map(void)
 {
@@ -53,8 +50,8 @@ int fsync(int fd)
     return (int)syscall(SYS_fsync, fd);
 }
 
-int fdatasync(int fd)
+int fdatasync(int fildes)
 {
     delay();
-    return (int)syscall(SYS_fdatasync, fd);
+    return (int)syscall(SYS_fdatasync, fildes);
 }

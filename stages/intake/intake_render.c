@@ -83,6 +83,7 @@ static void render_accept(const struct intake_batch *batch, const struct intake_
         .event_headers =
             event_headers_encode(EVENT_CONTENT, item->envelope.traceparent, batch->arena),
         .command = item->command,
+        .key_is_expired = item->found->has_key && item->found->key_is_expired,
     };
     out->event_subject = copy_subject(
         subject_event(request->merchant, event_type_name(EVENT_PAYMENT_ACCEPTED), subject),

@@ -29,7 +29,7 @@ WITH d AS MATERIALIZED (
            provider_status, provider_object, provider_event, reference, amount, currency, observed_at, strength,
            proves, closure, digest, excerpt
       FROM d
-        ON CONFLICT (payment_id, id) DO NOTHING
+     WHERE 0 = (SELECT count(*) FROM oncepay.evidence x WHERE x.payment_id = d.payment_id AND x.id = d.evidence_id)
 ), moved AS (
     UPDATE oncepay.payment_attempt a
        SET status = d.next_status, version = a.version + 1, certainty = d.certainty,
@@ -41,13 +41,13 @@ WITH d AS MATERIALIZED (
            policy_version = coalesce(a.policy_version, d.policy_version),
            history_hash = oncepay.history_link(a.history_hash, 2::smallint, a.id, a.version + 1, d.from_status,
                                                d.next_status, d.event, d.why, $39::text, d.evidence_id, now())
-      FROM d
+      FROM d JOIN oncepay.payment_attempt o ON o.id = d.attempt_id
      WHERE a.id = d.attempt_id AND a.version = d.version AND a.status = d.from_status AND d.next_status IS NOT NULL
     RETURNING a.id, a.payment_id, a.version, a.method_type, a.operation,
               a.amount AS attempt_amount, a.currency AS attempt_currency, d.n, d.from_status, d.next_status,
               d.evidence_id, d.event, d.why, d.outbox_id, d.subject, d.provider_object, d.task_id, d.task_due_ms,
               d.purpose, d.policy_version, d.stored_error,
-              (SELECT o.history_hash FROM oncepay.payment_attempt o WHERE o.id = a.id) AS prev_hash
+              o.history_hash AS prev_hash, o.provider_payment_id AS known_object
 ), history AS (
     INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor,
                                        evidence_id, policy_version, prev_hash, at)
@@ -56,7 +56,10 @@ WITH d AS MATERIALIZED (
       FROM moved
 ), object AS (
     INSERT INTO oncepay.provider_object (channel_account, object, attempt_id, payment_id)
-    SELECT $40::text, provider_object, id, payment_id FROM moved WHERE provider_object IS NOT NULL
+    SELECT $40::text, provider_object, id, payment_id FROM moved WHERE provider_object IS NOT NULL AND known_object IS NULL
+), further_object AS (
+    INSERT INTO oncepay.provider_object (channel_account, object, attempt_id, payment_id)
+    SELECT $40::text, provider_object, id, payment_id FROM moved WHERE provider_object <> known_object
         ON CONFLICT DO NOTHING
 ), command AS (
     INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id)

@@ -14,7 +14,8 @@ static void check_answer(struct span payload, struct arena *arena)
 {
     struct intake_answer answer;
     struct intake_answer again;
-    if (!intake_answer_decode(payload, arena, &answer)) return;
+    const bool is_text = payload.length == 0 || memchr(payload.data, 0, payload.length) == NULL;
+    if (!intake_answer_decode(payload, arena, &answer) || !is_text || answer.status < 100) return;
     const struct span written = intake_answer_encode(&answer, arena);
     INVARIANT(intake_answer_decode(written, arena, &again));
     INVARIANT(again.status == answer.status && strcmp(again.headers, answer.headers) == 0);

@@ -61,11 +61,47 @@ static bool is_charged(const struct world *world, size_t account, const char *ob
     return false;
 }
 
+/* Was the payment captured by the end of this attempt? */
+static bool has_captured(const struct database *database, const struct stored_attempt *attempt)
+{
+    for (size_t i = 0; i < database->history_count; i++) {
+        const struct history_row *row = &database->history[i];
+        if (row->entity == ENTITY_PAYMENT && row->payment == attempt->payment &&
+            row->to == PAYMENT_CAPTURED && row->from != row->to &&
+            uuid_equal(row->evidence.uuid, attempt->evidence.uuid)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The same charge stands in the books as paid and as a stray fact, or as two of them. */
+static void audit_once(struct world *world, const struct charge *charge)
+{
+    const struct database *database = world->database;
+    size_t count = 0;
+    for (size_t i = 0; i < database->attempt_count; i++) {
+        const struct stored_attempt *row = &database->attempts[i];
+        count += row->account == charge->account && row->provider_object != NULL &&
+                 strcmp(row->provider_object, charge->object) == 0 && has_captured(database, row);
+    }
+    for (size_t i = 0; i < database->stray_count; i++) {
+        const struct stored_stray *row = &database->strays[i];
+        count += row->account == charge->account &&
+                 strcmp(row->provider_object, charge->object) == 0;
+    }
+    if (count > 1)
+        world_fail(world, "I17", "the charge %s stands in our books %zu times", charge->object,
+                   count);
+}
+
 static void audit_books(struct world *world)
 {
     const struct database *database = world->database;
-    for (size_t i = 0; i < world->bank->charge_count; i++)
+    for (size_t i = 0; i < world->bank->charge_count; i++) {
         audit_charge(world, &world->bank->charges[i]);
+        audit_once(world, &world->bank->charges[i]);
+    }
     for (size_t i = 0; i < database->attempt_count; i++) {
         const struct stored_attempt *row = &database->attempts[i];
         if (row->status != ATTEMPT_SUCCEEDED) continue;

@@ -135,6 +135,19 @@ void check_send(struct world *world, const struct call *call)
                request_kind_name((int)call->kind));
 }
 
+void check_safe(struct world *world, size_t payment)
+{
+    const struct database *database = world->database;
+    const struct payment_row *row = &database->payments[payment];
+    const size_t pointer = database_pointer_of(database, payment);
+    const bool is_held = pointer != SIZE_MAX && database->targets[pointer].hold != NULL;
+    if (is_held || database_payment_has_stray(database, payment) ||
+        database_payment_has_open_case(database, payment, false)) {
+        world_fail(world, "E", "payment %s is said to be safe to pay again, and %s",
+                   row->out_trade_no, is_held ? "its target is held" : "something of it is open");
+    }
+}
+
 void check_charge(struct world *world, const struct charge *charge)
 {
     const struct bank *bank = world->bank;
@@ -158,6 +171,12 @@ void check_charge(struct world *world, const struct charge *charge)
         world_fail(world, "E", "money moved for payment %s, which was said to be safe to pay again",
                    database->payments[attempt->payment].out_trade_no);
     }
+}
+
+void check_observation(struct world *world, struct evidence_id evidence)
+{
+    if (database_evidence(world->database, evidence) == NULL)
+        world_fail(world, "D", "an observation was made, and there is no row of it");
 }
 
 /* --- messages ----------------------------------------------------------------------------------- */

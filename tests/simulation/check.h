@@ -13,12 +13,16 @@ void check_step(struct world *world);
 void check_send(struct world *world, const struct call *call);
 /* I20: when a request row is written. */
 void check_request_row(struct world *world, size_t attempt, enum request_kind kind);
+/* D: a finding is done with; its observation is a row, whoever won. */
+void check_observation(struct world *world, struct evidence_id evidence);
 /* A command's message is acked: is what it named done? */
 void check_ack(struct world *world, size_t stream, const struct command *command);
 void check_intake_ack(struct world *world, const struct pay_request *request);
 /* I22: before anybody outside hears an answer. Returns when its key's life ends; 0: no key. */
 int64_t check_answer(struct world *world, const struct pay_request *request,
                   const struct intake_answer *answer);
+/* E: at the moment when somebody is told that a target may be paid again. */
+void check_safe(struct world *world, size_t payment);
 /* Money moved at the PSP for a payment that was said to be safe to pay again. */
 void check_charge(struct world *world, const struct charge *charge);
 /* audit.c: when all is quiet. */

@@ -403,6 +403,7 @@ void database_command(struct world *world, struct outbox_id id, enum command_kin
 {
     struct database *database = world->database;
     const size_t at = database_room(world, &database->outbox_count, OUTBOX_MAX, "outbox");
+    database->has_news = true;
     database->outbox[at] = (struct outbox_row){
         .id = id,
         .xid = database->xid,
@@ -420,6 +421,7 @@ void database_event(struct world *world, struct outbox_id id, enum event_type ty
 {
     struct database *database = world->database;
     const size_t at = database_room(world, &database->outbox_count, OUTBOX_MAX, "outbox");
+    database->has_news = true;
     database->outbox[at] = (struct outbox_row){
         .id = id,
         .xid = database->xid,
@@ -430,6 +432,9 @@ void database_event(struct world *world, struct outbox_id id, enum event_type ty
         .payment = payment,
         .safe_to_pay_again = safe_to_pay_again,
     };
-    if (safe_to_pay_again) database->payments[payment].is_told_safe = true;
+    if (safe_to_pay_again) {
+        database->payments[payment].is_told_safe = true;
+        check_safe(world, payment);
+    }
     world_say(world, "  event %s v%d", event_type_name((int)type), (int)version);
 }

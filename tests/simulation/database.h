@@ -251,6 +251,7 @@ struct database {
     struct worker *writer;
     int64_t xid;
     bool is_dirty; /* something changed since the last check */
+    bool has_news; /* an outbox row was written since the relay was woken */
 };
 
 struct database *database_create(void);

@@ -105,17 +105,13 @@ struct settle_decision decide_settle(struct world *world, enum command_kind kind
                                      const struct settle_rules *rules)
 {
     struct settle_facts seen = *facts;
-    struct psp_capability capability = { 0 };
-    struct settle_rules known = *rules;
     if (world->mutant == MUTANT_APPLY_TWICE) {
         seen.attempt.is_cited = false;
         seen.payment.applied_version = 0;
     }
-    if (world->mutant == MUTANT_FREE_TOO_EARLY && rules->capability != NULL) {
-        capability = *rules->capability;
-        capability.keeps_failures_under_key = true;
-        known.capability = &capability;
-        seen.attempt.has_known_answer = true;
+    if (world->mutant == MUTANT_FORGET_AROUND) {
+        seen.around.has_case = seen.around.has_grave_case = seen.around.has_stray_fact = false;
+        seen.around.pointer_hold = NULL;
     }
-    return settle_decide(kind, &seen, &known);
+    return settle_decide(kind, &seen, rules);
 }

@@ -27,6 +27,7 @@ struct part_finding *part_finding_create(struct world *world, struct worker *wor
 
 static void end_finding(struct world *world, struct part_finding *finding)
 {
+    check_observation(world, finding->real.evidence);
     if (finding->hand != NULL) part_hand_done(world, finding->hand, 0);
     finding->hand = NULL;
 }

@@ -65,7 +65,10 @@ static bool is_replay(const struct intake_job *self)
 
 static void update_cache(struct world *world, struct intake_job *self)
 {
-    int64_t lifetime_us = self->decision.writes_key ? KEY_LIFETIME_US : 0;
+    /* Never longer than the key's row lives, however late this is. */
+    int64_t lifetime_us = 0;
+    if (self->decision.writes_key)
+        lifetime_us = self->found.now_us + KEY_LIFETIME_US - world->now_us;
     if (is_replay(self)) lifetime_us = self->found.key_expires_us - world->now_us;
     if (self->look == CACHE_ANSWERED) return;
     if (lifetime_us > 0) {

@@ -12,6 +12,7 @@
 enum { PAGE_LIMIT = 3, IN_FLIGHT_MAX = 4, SWEEP_LIMIT = 8, EMIT_MAX = 64 };
 #define COMMAND_AGE_US (15 * CLOCK_SECOND_US) /* command_lag_ms and the statement timeout */
 #define SWEEP_US (5 * CLOCK_SECOND_US)
+#define SWEEP_US_MAX (600 * CLOCK_SECOND_US) /* while what it waits for does not move */
 #define CONFIRM_WAIT_US (5 * CLOCK_SECOND_US)
 #define POLL_US (50 * CLOCK_MILLISECOND_US)
 
@@ -22,7 +23,11 @@ struct relay_part {
     struct relay_queue *queue;
     bool is_polling;
     bool is_marking;
-    int64_t sweep_us; /* when the commands are swept next */
+    uint64_t confirmed; /* events; the mark is stored when there are more … */
+    uint64_t marked;    /* … than when it was stored last */
+    int64_t sweep_us; /* when the commands are swept next … */
+    int64_t pause_us; /* … and how long it waited for that */
+    size_t swept_rows;
     bool is_sweeping;
     int64_t marks_us[STREAM_COUNT]; /* stored: how far each subject's commands are looked at */
     struct uuid last_id;            /* the mutant's */
@@ -125,6 +130,7 @@ static void confirmed(struct world *world, void *what)
     struct relay_part *relay = world->parts->relay;
     if (flight->is_ended) return;
     flight->is_ended = true;
+    relay->confirmed++;
     (void)relay_queue_confirm(relay->queue, flight->event);
     pump(world);
     worker_look(world, flight->worker, world->now_us + POLL_US);
@@ -310,7 +316,11 @@ static void save_mark(struct world *world, struct worker *worker)
         (void)database_snapshot(world, &xmin);
         mark = xmin;
     }
-    if (relay->is_marking || mark <= world->database->relay_mark_xid) return;
+    if (relay->is_marking || mark <= world->database->relay_mark_xid ||
+        relay->marked == relay->confirmed) {
+        return;
+    }
+    relay->marked = relay->confirmed;
     struct relay_job *self = (struct relay_job *)job_create(world, worker, sizeof *self);
     self->mark_xid = mark;
     relay->is_marking = true;
@@ -334,7 +344,12 @@ static enum status write_sweep(struct world *world, struct job *job)
         database_command(world, row->id, row->kind, row->stream, row->entity, row->version,
                          row->payment);
     }
-    memcpy(world->parts->relay->marks_us, self->marks_us, sizeof self->marks_us);
+    struct relay_part *relay = world->parts->relay;
+    const size_t rows = world->database->outbox_count;
+    relay->pause_us = rows > relay->swept_rows ? SWEEP_US : relay->pause_us * 2;
+    if (relay->pause_us > SWEEP_US_MAX) relay->pause_us = SWEEP_US_MAX;
+    relay->swept_rows = rows;
+    memcpy(relay->marks_us, self->marks_us, sizeof self->marks_us);
     return STATUS_OK;
 }
 
@@ -437,7 +452,8 @@ static void sweep_commands(struct world *world, struct worker *worker)
         worker_look(world, worker, relay->sweep_us);
         return;
     }
-    relay->sweep_us = world->now_us + SWEEP_US;
+    if (relay->pause_us < SWEEP_US) relay->pause_us = SWEEP_US;
+    relay->sweep_us = world->now_us + relay->pause_us;
     relay->is_sweeping = true;
     job_read(world, job_create(world, worker, sizeof(struct sweep_job)), read_sweep, sweep_read);
 }
@@ -454,6 +470,8 @@ static bool holds_lock(struct world *world, struct worker *worker)
     relay->is_polling = relay->is_marking = relay->is_sweeping = false;
     relay_queue_destroy(relay->queue);
     relay->queue = relay_queue_create();
+    relay->last_id = (struct uuid){ { 0 } };
+    relay->last_xmin = world->database->relay_mark_xid;
     relay_reader_start(&relay->reader, world->database->relay_mark_xid == 0
                                            ? 1
                                            : world->database->relay_mark_xid);

@@ -183,6 +183,37 @@ static bool worker_lives(struct world *world, struct moment *moment)
     return true;
 }
 
+struct absence {
+    unsigned stage;
+    int64_t until_us;
+};
+
+static void go_away(struct world *world, void *what)
+{
+    const struct absence *absence = what;
+    world_say(world, "%s is away for %" PRId64 " s", STAGE_NAMES[absence->stage],
+              (absence->until_us - world->now_us) / CLOCK_SECOND_US);
+    for (unsigned i = 0; i < WORKERS_PER_STAGE; i++)
+        world->workers[absence->stage * WORKERS_PER_STAGE + i].stands_until_us = absence->until_us;
+}
+
+/* A whole stage that is not there for hours, from early on. */
+static void plan_absences(struct world *world)
+{
+    enum { HOURS_MAX = 29 };
+    for (unsigned stage = 0; stage < STAGE_GATEWAY; stage++) {
+        if (!choice_strikes(&world->choices, CHOICE_STAGE_AWAY, stage)) continue;
+        struct absence *absence = world_allocate(world, sizeof *absence);
+        const int64_t delay_us =
+            choice_below(&world->choices, CHOICE_MOMENT, stage, 5000) * CLOCK_MILLISECOND_US;
+        const int64_t minutes = 1 + choice_below(&world->choices, CHOICE_MOMENT, stage,
+                                                 HOURS_MAX * 60);
+        *absence = (struct absence){ stage, world->now_us + delay_us +
+                                                minutes * 60 * CLOCK_SECOND_US };
+        world_after(world, delay_us, go_away, absence);
+    }
+}
+
 static void hire(struct world *world)
 {
     for (unsigned stage = 0; stage < STAGE_COUNT; stage++) {
@@ -291,6 +322,7 @@ static void begin(struct world *world, const struct plan *plan, enum mutant muta
     database_begin(world);
     parts_begin(world);
     hire(world);
+    plan_absences(world);
     producers_begin(world);
     world_at(world, world->heal_us, heal, NULL);
 }
@@ -343,6 +375,8 @@ void job_drop_number(struct world *world, struct job *job)
     if (job->xid == 0) return;
     database_end(world->database, job);
     job->xid = 0;
+    if (!world->database->has_news) return;
+    world->database->has_news = false;
     world_wake(world, STAGE_RELAY);
 }
 

@@ -2,10 +2,16 @@
 -- triggers are off for whoever calls these (session_replication_role = replica), so the rows have the
 -- right shape and distribution, and no more than that.
 
--- An id as ours are: its time in front, strictly rising with n.
-CREATE FUNCTION many_id(kind int, n bigint) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT (left('019b8000-' || lpad(to_hex(n >> 8), 8, '0'), 13) || '-7' || lpad(to_hex(n & 4095), 3, '0')
-            || '-8' || lpad(to_hex(kind), 3, '0') || '-' || lpad(to_hex(n), 12, '0'))::uuid
+-- An id as ours are: the present in front, so that it lies in today's partitions; rising with n.
+DO $$
+BEGIN
+    EXECUTE format('CREATE FUNCTION many_id(kind int, n bigint) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
+                    $f$ SELECT (%L || lpad(to_hex(kind), 3, ''0'') || ''-'' || lpad(to_hex(n), 12, ''0''))::uuid $f$',
+                   left(oncepay.uuid_floor(now())::text, 13) || '-7000-8');
+END $$;
+
+CREATE FUNCTION many_ids(kind int, count int) RETURNS uuid[] LANGUAGE sql IMMUTABLE AS $$
+    SELECT array_agg(many_id(kind, n) ORDER BY n) FROM generate_series(1, count) n
 $$;
 
 -- Payments first … last that have succeeded, in all tables that a happy payment leaves rows in.
@@ -14,9 +20,9 @@ BEGIN
     SET LOCAL session_replication_role = replica;
     INSERT INTO oncepay.payment (id, merchant, out_trade_no, target_kind, target_id, amount, currency, method_type,
                                  method_token, token_realm, status, version, certainty, start_by, applied_attempt,
-                                 applied_version, history_hash, history_prev)
+                                 applied_version, history_hash)
     SELECT many_id(1, n), 'm-1001', 'n-' || n, 'order', 'n-' || n, 1099, 'EUR', 'card', 'pm_card_visa', 'stripe', 50, 3,
-           5, now(), many_id(2, n), 3, sha256(n::text::bytea), sha256(n::text::bytea)
+           5, now(), many_id(2, n), 3, sha256(n::text::bytea)
       FROM generate_series(first, last) n;
     INSERT INTO oncepay.active_payment (merchant, target_kind, target_id, payment_id, version)
     SELECT 'm-1001', 'order', 'n-' || n, many_id(1, n), 1 FROM generate_series(first, last) n;
@@ -26,9 +32,9 @@ BEGIN
       FROM generate_series(first, last) n;
     INSERT INTO oncepay.payment_attempt (id, payment_id, operation, number, ordinal, channel_account, method_type, amount,
                                          currency, provider_key, request_hash, request_bytes, status, certainty,
-                                         evidence_id, version, history_hash, history_prev)
+                                         evidence_id, version, history_hash)
     SELECT many_id(2, n), many_id(1, n), 1, 1, 1, 'stripe-main', 'card', 1099, 'EUR', 'op_' || n, sha256(n::text::bytea),
-           'POST', 50, 5, many_id(4, n), 3, sha256(n::text::bytea), sha256(n::text::bytea)
+           'POST', 50, 5, many_id(4, n), 3, sha256(n::text::bytea)
       FROM generate_series(first, last) n;
     INSERT INTO oncepay.attempt_request (payment_id, id, attempt_id, kind, send_by, worker)
     SELECT many_id(1, n), many_id(3, n), many_id(2, n), 1, now(), 'w' FROM generate_series(first, last) n;
@@ -37,8 +43,8 @@ BEGIN
     SELECT many_id(1, n), many_id(4, n), many_id(2, n), many_id(3, n), 3, 12, 5, 60, 5, 2, '', '{}'
       FROM generate_series(first, last) n;
     INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor,
-                                       evidence_id, prev_hash, hash)
-    SELECT many_id(1, n), e, many_id(e, n), v, v, v, 'e', 'w', 'a', many_id(4, n), '', ''
+                                       evidence_id, prev_hash)
+    SELECT many_id(1, n), e, many_id(e, n), v, v, v, 'e', 'w', 'a', many_id(4, n), ''
       FROM generate_series(first, last) n, generate_series(1, 2) e, generate_series(1, 3) v;
     INSERT INTO oncepay.provider_object (channel_account, object, attempt_id, payment_id)
     SELECT 'stripe-main', 'pi_' || n, many_id(2, n), many_id(1, n) FROM generate_series(first, last) n;
@@ -109,3 +115,11 @@ BEGIN
            now() - interval '1 hour' + n * interval '1 microsecond'
       FROM generate_series(first, last) n;
 END $$;
+
+-- Where the rows of a kind lie.
+CREATE FUNCTION many_table(kind text) RETURNS regclass LANGUAGE sql STABLE AS $$
+    SELECT CASE kind WHEN 'tasks' THEN 'oncepay.recovery_task' WHEN 'timers' THEN 'oncepay.payment_timer'
+                     WHEN 'fences' THEN 'oncepay.fence_batch' WHEN 'webhooks' THEN 'oncepay.webhook_inbox'
+                     WHEN 'stuck' THEN 'oncepay.stuck_command'
+                     ELSE 'oncepay.outbox_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD') END::regclass
+$$;

@@ -33,6 +33,7 @@ static void json_is_kept_byte_for_byte_but_for_secrets(void **state)
           "{\"number\":\"\\u002a***************\",\"x\":\"\\u00e9\"}", NULL },
         { "\"4242\\u00204242\\u002D4242 4242\"", "\"****\\u0020****\\u002D**** ****\"", NULL },
         { "\"\\\\u0034242424242424242\"", "\"\\\\u0034242424242424242\"", NULL },
+        { "\"\\u00A4224424242424242\"", "\"\\u00A4***************\"", NULL },
         { "{\"token_realm\":\"stripe\",\"id\":\"token\"}",
           "{\"token_realm\":\"stripe\",\"id\":\"token\"}", NULL },
         { "{\"token\":null}", "{\"token\":null}", NULL },
