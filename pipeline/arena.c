@@ -40,17 +40,23 @@ char *arena_copy(struct arena *arena, const void *data, size_t length)
     return copy;
 }
 
+/* Most texts are short: they are printed once. */
 char *arena_format(struct arena *arena, const char *format, ...)
 {
+    char brief[256];
     va_list arguments;
     va_start(arguments, format);
     va_list again;
     va_copy(again, arguments);
-    const int length = vsnprintf(NULL, 0, format, arguments);
+    const int length = vsnprintf(brief, sizeof brief, format, arguments);
     va_end(arguments);
     INVARIANT(length >= 0);
     char *text = arena_allocate(arena, (size_t)length + 1);
-    (void)vsnprintf(text, (size_t)length + 1, format, again);
+    if ((size_t)length < sizeof brief) {
+        memcpy(text, brief, (size_t)length);
+    } else {
+        (void)vsnprintf(text, (size_t)length + 1, format, again);
+    }
     va_end(again);
     return text;
 }

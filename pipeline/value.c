@@ -54,11 +54,17 @@ struct span value_write(enum content_type type, const struct value *value, struc
     UNREACHABLE("content type out of range");
 }
 
+/* Most names differ in their first byte already. */
+static bool same_text(const char *a, const char *b)
+{
+    return a[0] == b[0] && strcmp(a, b) == 0;
+}
+
 const struct value *value_find(const struct value *map, const char *name)
 {
     if (map == NULL || map->kind != VALUE_MAP) return NULL;
     for (size_t i = 0; i < map->count; i++) {
-        if (strcmp(map->members[i].name, name) == 0) return &map->members[i].value;
+        if (same_text(map->members[i].name, name)) return &map->members[i].value;
     }
     return NULL;
 }
@@ -134,9 +140,7 @@ const char *value_duplicate_name(const struct value *map)
 {
     for (size_t i = 0; i < map->count; i++) {
         for (size_t j = 0; j < i; j++) {
-            if (strcmp(map->members[i].name, map->members[j].name) == 0) {
-                return map->members[i].name;
-            }
+            if (same_text(map->members[i].name, map->members[j].name)) return map->members[i].name;
         }
     }
     return NULL;

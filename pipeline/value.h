@@ -65,6 +65,15 @@ enum status value_read_json(struct span text, struct arena *arena, struct value 
 enum status value_read_msgpack(struct span bytes, struct arena *arena, struct value *out,
                                const char **out_error) MUST_CHECK;
 
+/* The same for documents that are not messages of ours, within bounds of their own. */
+struct value_bounds {
+    int depth_max; /* each level is a level of recursion */
+    size_t count_max;
+};
+enum status value_read_json_within(const struct value_bounds *bounds, struct span text,
+                                   struct arena *arena, struct value *out,
+                                   const char **out_error) MUST_CHECK;
+
 /*
  * Compact, in member order, NUL behind the length. MessagePack has no decimals: it gets the
  * nearest float64, which reads back as the same decimal up to 15 digits.

@@ -8,9 +8,10 @@
 #include <errno.h>
 
 struct json_reader {
-    const char *cursor; /* the text has a NUL behind it, which is never skipped */
+    char *cursor; /* in a copy with a NUL behind it, which is never skipped */
     const char *end;
     struct arena *arena;
+    const struct value_bounds *bounds;
     int depth;
     size_t count;
     const char *error;
@@ -125,23 +126,18 @@ static bool take_escape(struct json_reader *reader, char **to)
     return true;
 }
 
-/* The length of the raw string up to its closing quote, which unescaped text never exceeds. */
-static size_t raw_length(const struct json_reader *reader)
-{
-    const char *at = reader->cursor;
-    while (at < reader->end && *at != '"') at += *at == '\\' && at + 1 < reader->end ? 2 : 1;
-    return (size_t)(at - reader->cursor);
-}
-
+/* Text is decoded in place, where it never gets longer, and ends with a NUL for its quote. */
 static bool take_text(struct json_reader *reader, struct span *out)
 {
     if (!take(reader, '"')) return fail(reader, "text was expected");
-    char *text = arena_allocate(reader->arena, raw_length(reader) + 1);
+    char *const text = reader->cursor;
     char *to = text;
+    bool is_ascii = true;
     while (*reader->cursor != '"') {
         const unsigned char c = (unsigned char)*reader->cursor;
         if (reader->cursor >= reader->end) return fail(reader, "text does not end");
         if (c < 0x20) return fail(reader, "text must not contain control characters");
+        is_ascii = is_ascii && c < 0x80;
         reader->cursor++;
         if (c != '\\') {
             *to++ = (char)c;
@@ -150,14 +146,32 @@ static bool take_text(struct json_reader *reader, struct span *out)
         }
     }
     reader->cursor++;
+    *to = '\0';
     const struct span span = { (const uint8_t *)text, (size_t)(to - text) };
-    if (!value_text_is_valid(span)) return fail(reader, "text must be UTF-8");
+    /* Escapes cannot make anything invalid: they are code points, and NUL is refused. */
+    if (!is_ascii && !value_text_is_valid(span)) return fail(reader, "text must be UTF-8");
     *out = span;
+    return true;
+}
+
+/* The usual number: up to 18 digits without sign, and so within int64. */
+static bool take_plain_integer(struct json_reader *reader, struct value *out)
+{
+    const char *at = reader->cursor;
+    int64_t integer = 0;
+    while (*at >= '0' && *at <= '9' && at - reader->cursor < 18)
+        integer = integer * 10 + *at++ - '0';
+    const ptrdiff_t length = at - reader->cursor;
+    const bool has_more = *at != '\0' && strchr("-+.eE0123456789", *at) != NULL;
+    if (length == 0 || has_more || (length > 1 && *reader->cursor == '0')) return false;
+    reader->cursor += length;
+    *out = value_of_integer(integer);
     return true;
 }
 
 static bool take_number(struct json_reader *reader, struct value *out)
 {
+    if (take_plain_integer(reader, out)) return true;
     const char *start = reader->cursor;
     const size_t length = strspn(start, "-+.eE0123456789");
     if (length == 0) return fail(reader, "not a JSON value");
@@ -234,7 +248,7 @@ static bool take_map(struct json_reader *reader, struct value *out)
 
 static bool take_nested(struct json_reader *reader, struct value *out)
 {
-    if (++reader->depth > VALUE_DEPTH_MAX) return fail(reader, "nested too deep");
+    if (++reader->depth > reader->bounds->depth_max) return fail(reader, "nested too deep");
     const bool is_map = *reader->cursor++ == '{';
     const bool is_taken = is_map ? take_map(reader, out) : take_list(reader, out);
     reader->depth--;
@@ -244,7 +258,7 @@ static bool take_nested(struct json_reader *reader, struct value *out)
 /* One value with the space around it. */
 static bool take_value(struct json_reader *reader, struct value *out)
 {
-    if (++reader->count > VALUE_COUNT_MAX) return fail(reader, "too many values");
+    if (++reader->count > reader->bounds->count_max) return fail(reader, "too many values");
     skip_space(reader);
     bool is_taken;
     struct value value = { .kind = VALUE_NULL };
@@ -278,11 +292,16 @@ static bool take_value(struct json_reader *reader, struct value *out)
     return true;
 }
 
-enum status value_read_json(struct span text, struct arena *arena, struct value *out,
-                            const char **out_error)
+enum status value_read_json_within(const struct value_bounds *bounds, struct span text,
+                                   struct arena *arena, struct value *out, const char **out_error)
 {
-    const char *copy = arena_copy(arena, text.data, text.length);
-    struct json_reader reader = { .cursor = copy, .end = copy + text.length, .arena = arena };
+    char *copy = arena_copy(arena, text.data, text.length);
+    struct json_reader reader = {
+        .cursor = copy,
+        .end = copy + text.length,
+        .arena = arena,
+        .bounds = bounds,
+    };
     struct value value;
     bool is_taken = take_value(&reader, &value);
     if (is_taken && reader.cursor != reader.end) {
@@ -296,25 +315,40 @@ enum status value_read_json(struct span text, struct arena *arena, struct value 
     return STATUS_OK;
 }
 
-void value_print_json_text(struct span text, struct buffer *out)
+enum status value_read_json(struct span text, struct arena *arena, struct value *out,
+                            const char **out_error)
+{
+    static const struct value_bounds MESSAGE = { VALUE_DEPTH_MAX, VALUE_COUNT_MAX };
+    return value_read_json_within(&MESSAGE, text, arena, out, out_error);
+}
+
+static void print_escape(char c, struct buffer *out)
 {
     static const char ESCAPED[] = "\"\\\b\f\n\r\t";
     static const char LETTERS[] = "\"\\bfnrt";
-    buffer_add_byte(out, '"');
-    for (size_t i = 0; i < text.length; i++) {
-        const char c = (char)text.data[i];
-        const char *found = c == '\0' ? NULL : strchr(ESCAPED, c);
-        if (found != NULL) {
-            buffer_add_byte(out, '\\');
-            buffer_add_byte(out, LETTERS[found - ESCAPED]);
-        } else if (text.data[i] < 0x20) {
-            char escape[8];
-            (void)snprintf(escape, sizeof escape, "\\u%04x", text.data[i]);
-            buffer_add_text(out, escape);
-        } else {
-            buffer_add_byte(out, c);
-        }
+    const char *found = c == '\0' ? NULL : strchr(ESCAPED, c);
+    if (found != NULL) {
+        const char escape[] = { '\\', LETTERS[found - ESCAPED] };
+        buffer_add(out, escape, sizeof escape);
+    } else {
+        char escape[8];
+        (void)snprintf(escape, sizeof escape, "\\u%04x", (unsigned char)c);
+        buffer_add_text(out, escape);
     }
+}
+
+void value_print_json_text(struct span text, struct buffer *out)
+{
+    buffer_add_byte(out, '"');
+    size_t from = 0;
+    for (size_t i = 0; i < text.length; i++) {
+        const uint8_t c = text.data[i];
+        if (c >= 0x20 && c != '"' && c != '\\') continue;
+        buffer_add(out, text.data + from, i - from);
+        print_escape((char)c, out);
+        from = i + 1;
+    }
+    if (text.length > from) buffer_add(out, text.data + from, text.length - from);
     buffer_add_byte(out, '"');
 }
 

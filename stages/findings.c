@@ -6,6 +6,7 @@
 #include "pipeline/metrics.h"
 #include "stages/findings_outcome.h"
 #include "stages/findings_stray.h"
+#include "stages/twins.h"
 #include "store/task_store.h"
 
 enum {
@@ -488,18 +489,12 @@ static void give_to_task(struct findings *findings, struct finding *finding)
 
 /* --- the next batch ------------------------------------------------------------------------ */
 
-static bool is_twin(struct finding *const *items, size_t count, const struct finding *finding)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (uuid_equal(items[i]->attempt.attempt.uuid, finding->attempt.attempt.uuid)) return true;
-    }
-    return false;
-}
-
 /* Takes waiting findings of the kind that comes first, at most one per attempt; twins stay in
  * order. */
 static size_t take(struct findings *findings, struct finding **items, size_t limit)
 {
+    static struct twins twins;
+    twins_clear(&twins);
     size_t count = 0;
     const bool needs_load = findings->first->needs_load;
     struct finding *waiting = findings->first;
@@ -508,7 +503,8 @@ static size_t take(struct findings *findings, struct finding **items, size_t lim
     while (waiting != NULL) {
         struct finding *finding = waiting;
         waiting = waiting->next;
-        if (count < limit && finding->needs_load == needs_load && !is_twin(items, count, finding)) {
+        if (count < limit && finding->needs_load == needs_load &&
+            twins_add(&twins, finding->attempt.attempt.uuid)) {
             items[count++] = finding;
         } else {
             append(findings, finding);

@@ -12,6 +12,7 @@
 #include "pipeline/metrics.h"
 #include "stages/kept_message.h"
 #include "stages/stage.h"
+#include "stages/twins.h"
 #include "store/stage_store.h"
 
 enum {
@@ -213,33 +214,14 @@ static void forget_trials(struct loop *loop, const struct stage_item *item)
 
 /* --- rounds -------------------------------------------------------------------------------- */
 
-/* Is there an earlier item of this round for the same payment? Rounds are small: a table of slots.
- */
-struct twins {
-    struct uuid slots[2048];
-};
-
-static bool twins_add(struct twins *twins, struct uuid payment)
-{
-    for (size_t at = uuid_fnv1a(payment) % COUNT_OF(twins->slots);;
-         at = (at + 1) % COUNT_OF(twins->slots)) {
-        if (uuid_is_nil(twins->slots[at])) {
-            twins->slots[at] = payment;
-            return true;
-        }
-        if (uuid_equal(twins->slots[at], payment)) return false;
-    }
-}
-
 /* The next round of pending items, in order, one per payment. Returns how many. */
 static size_t next_round(const struct loop *loop, struct stage_item **pending, size_t pending_count,
                          struct stage_item **round, size_t *out_left)
 {
     static struct twins twins;
-    memset(&twins, 0, sizeof twins);
-    const size_t limit = (size_t)loop->work->limits->batch_max < COUNT_OF(twins.slots) / 2
-                             ? (size_t)loop->work->limits->batch_max
-                             : COUNT_OF(twins.slots) / 2;
+    twins_clear(&twins);
+    const size_t batch_max = (size_t)loop->work->limits->batch_max;
+    const size_t limit = batch_max < TWINS_MAX ? batch_max : TWINS_MAX;
     size_t count = 0;
     size_t left = 0;
     for (size_t i = 0; i < pending_count; i++) {

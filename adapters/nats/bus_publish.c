@@ -6,6 +6,7 @@
 #include "adapters/nats/bus_internal.h"
 
 #include "pipeline/clock.h"
+#include "pipeline/value.h"
 
 #include <time.h>
 
@@ -148,25 +149,38 @@ static enum bus_outcome outcome_of(const struct bus_problem *problem)
     return problem->code == 503 ? BUS_REFUSED_NO_STREAM : BUS_REFUSED;
 }
 
+/* What is no "stored": an error, or nothing that can be read. */
+static struct bus_result result_of_other(struct span body, struct arena *arena)
+{
+    struct bus_result result = { .outcome = BUS_OUTCOME_UNKNOWN };
+    struct bus_problem problem;
+    json_t *answer = json_loadb((const char *)body.data, body.length, 0, NULL);
+    if (answer != NULL && bus_problem_read(answer, &problem, arena)) {
+        result.outcome = outcome_of(&problem);
+        result.error_code = problem.error_code;
+    }
+    json_decref(answer);
+    return result;
+}
+
 static struct bus_result result_of(natsMsg *message)
 {
     struct bus_result result = { .outcome = BUS_REFUSED_NO_STREAM };
     if (bus_message_status(message) == 503) return result;
-    json_t *answer =
-        json_loadb(natsMsg_GetData(message), (size_t)natsMsg_GetDataLength(message), 0, NULL);
-    struct arena arena = { 0 };
-    struct bus_problem problem;
-    if (answer == NULL) {
-        result.outcome = BUS_OUTCOME_UNKNOWN;
-    } else if (bus_problem_read(answer, &problem, &arena)) {
-        result.outcome = outcome_of(&problem);
-        result.error_code = problem.error_code;
-    } else {
+    const struct span body = { (const uint8_t *)natsMsg_GetData(message),
+                               (size_t)natsMsg_GetDataLength(message) };
+    struct arena arena = { NULL };
+    struct value answer;
+    const bool is_read = value_read_json(body, &arena, &answer, NULL) == STATUS_OK;
+    const struct value *sequence = is_read ? value_find(&answer, "seq") : NULL;
+    if (sequence != NULL && value_find(&answer, "error") == NULL) {
+        const struct value *duplicate = value_find(&answer, "duplicate");
         result.outcome = BUS_STORED;
-        result.duplicate = json_is_true(json_object_get(answer, "duplicate"));
-        result.sequence = (uint64_t)json_integer_value(json_object_get(answer, "seq"));
+        result.duplicate = duplicate != NULL && duplicate->boolean;
+        result.sequence = (uint64_t)sequence->integer;
+    } else {
+        result = result_of_other(body, &arena);
     }
-    json_decref(answer);
     arena_finish(&arena);
     return result;
 }

@@ -130,7 +130,7 @@ static enum observation_kind kind_of_error_with_intent(int status, const struct 
     return intent_kind;
 }
 
-static void observe_error(const json_t *node, enum request_kind kind, struct arena *arena,
+static void observe_error(const struct value *node, enum request_kind kind, struct arena *arena,
                           struct observation *out)
 {
     const struct error error = {
@@ -138,8 +138,7 @@ static void observe_error(const json_t *node, enum request_kind kind, struct are
         .code = stripe_token(node, "code", STRIPE_WORD_LENGTH_MAX, arena),
         .decline_code = stripe_token(node, "decline_code", STRIPE_WORD_LENGTH_MAX, arena),
     };
-    const json_t *intent = json_object_get(node, "payment_intent");
-    if (stripe_intent_read(intent, arena, out)) {
+    if (stripe_intent_read(value_find(node, "payment_intent"), arena, out)) {
         out->kind = kind_of_error_with_intent(out->http_status, &error, out->kind);
     } else {
         out->kind = kind_of_error(out->http_status, kind, &error);
@@ -160,27 +159,27 @@ static void observe_error(const json_t *node, enum request_kind kind, struct are
 
 /* --- the answer ------------------------------------------------------------------------------- */
 
-static bool observe_body(const json_t *body, enum request_kind kind, struct arena *arena,
+static bool observe_body(const struct value *body, enum request_kind kind, struct arena *arena,
                          struct observation *out)
 {
     const bool is_success = out->http_status >= 200 && out->http_status < 300;
     if (is_success) return stripe_intent_read(body, arena, out);
-    const json_t *error = json_object_get(body, "error");
-    if (!json_is_object(error)) return false;
+    const struct value *error = value_find(body, "error");
+    if (error == NULL || error->kind != VALUE_MAP) return false;
     observe_error(error, kind, arena, out);
     return true;
 }
 
-static json_t *excerpt_of(const json_t *body)
+static struct value excerpt_of(const struct value *body, struct arena *arena)
 {
-    const json_t *error = json_object_get(body, "error");
-    if (error == NULL) return stripe_excerpt_intent(body);
-    json_t *outer = json_object();
-    json_t *inner = stripe_excerpt_error(error);
-    json_t *intent = stripe_excerpt_intent(json_object_get(error, "payment_intent"));
-    if (inner == NULL) return outer;
-    if (intent != NULL) INVARIANT(json_object_set_new(inner, "payment_intent", intent) == 0);
-    INVARIANT(json_object_set_new(outer, "error", inner) == 0);
+    const struct value *error = value_find(body, "error");
+    if (error == NULL) return stripe_excerpt_intent(body, arena);
+    struct value outer = value_map_make(arena, 1);
+    struct value inner = stripe_excerpt_error(error, arena);
+    if (inner.kind == VALUE_NULL) return outer;
+    const struct value intent = stripe_excerpt_intent(value_find(error, "payment_intent"), arena);
+    if (intent.kind != VALUE_NULL) value_map_add(&inner, "payment_intent", intent);
+    value_map_add(&outer, "error", inner);
     return outer;
 }
 
@@ -200,8 +199,8 @@ void stripe_parse(enum operation operation, enum request_kind kind,
         return;
     }
     read_headers(answer, out);
-    json_t *body = json_loadb((const char *)answer->body.data, answer->body.length,
-                              JSON_REJECT_DUPLICATES, NULL);
+    struct arena scratch = { NULL }; /* out keeps little of what was read */
+    const struct value *body = stripe_document(answer->body, &scratch);
     if (observe_body(body, kind, arena, out)) {
         out->phase = PHASE_PARSED;
     } else {
@@ -210,6 +209,9 @@ void stripe_parse(enum operation operation, enum request_kind kind,
     if (out->error_code == NULL && out->kind == OBSERVED_SERVER_ERROR) {
         out->error_code = arena_format(arena, "http_%d", answer->status);
     }
-    if (body != NULL) out->excerpt = stripe_excerpt_text(excerpt_of(body), arena);
-    json_decref(body);
+    if (body != NULL) {
+        const struct value excerpt = excerpt_of(body, &scratch);
+        out->excerpt = stripe_excerpt_text(&excerpt, arena);
+    }
+    arena_finish(&scratch);
 }

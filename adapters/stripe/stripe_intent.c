@@ -14,10 +14,19 @@ bool stripe_is_token(const char *text, size_t length_max)
     return length > 0;
 }
 
-const char *stripe_token(const json_t *object, const char *name, size_t length_max,
+const struct value *stripe_document(struct span body, struct arena *arena)
+{
+    /* Objects may be expanded inside each other, but an answer has some hundred values at most. */
+    static const struct value_bounds BOUNDS = { .depth_max = 32, .count_max = 4096 };
+    struct value *document = arena_allocate(arena, sizeof *document);
+    return value_read_json_within(&BOUNDS, body, arena, document, NULL) == STATUS_OK ? document
+                                                                                     : NULL;
+}
+
+const char *stripe_token(const struct value *object, const char *name, size_t length_max,
                          struct arena *arena)
 {
-    const char *text = json_string_value(json_object_get(object, name));
+    const char *text = value_text(value_find(object, name));
     if (text == NULL || !stripe_is_token(text, length_max)) return NULL;
     return arena_copy(arena, text, strlen(text));
 }
@@ -28,9 +37,9 @@ static bool text_is(const char *text, const char *word)
 }
 
 /* Stripe writes currencies in lower case. */
-static bool read_currency(const json_t *intent, struct currency *out)
+static bool read_currency(const struct value *intent, struct currency *out)
 {
-    const char *text = json_string_value(json_object_get(intent, "currency"));
+    const char *text = value_text(value_find(intent, "currency"));
     if (text == NULL || strlen(text) != 3) return false;
     char code[4] = "";
     for (size_t i = 0; i < 3; i++) {
@@ -40,18 +49,19 @@ static bool read_currency(const json_t *intent, struct currency *out)
     return currency_parse(code, out);
 }
 
-/* A real number ("10.0") is no integer to jansson, and so no amount to us. */
-static bool read_amount(const json_t *intent, const char *name, struct money *out)
+/* A number with a point ("10.0") is no integer, and so no amount to us. */
+static bool read_amount(const struct value *intent, const char *name, struct money *out)
 {
-    const json_t *units = json_object_get(intent, name);
+    const struct value *units = value_find(intent, name);
     struct currency currency;
-    if (!json_is_integer(units) || !read_currency(intent, &currency)) return false;
-    return stripe_amount_from_units(json_integer_value(units), currency, out);
+    if (units == NULL || units->kind != VALUE_INTEGER) return false;
+    if (!read_currency(intent, &currency)) return false;
+    return stripe_amount_from_units(units->integer, currency, out);
 }
 
-static void read_decline(const json_t *intent, struct arena *arena, struct observation *out)
+static void read_decline(const struct value *intent, struct arena *arena, struct observation *out)
 {
-    const json_t *error = json_object_get(intent, "last_payment_error");
+    const struct value *error = value_find(intent, "last_payment_error");
     const char *code = stripe_token(error, "code", STRIPE_WORD_LENGTH_MAX, arena);
     const char *decline_code = stripe_token(error, "decline_code", STRIPE_WORD_LENGTH_MAX, arena);
     out->kind = OBSERVED_DECLINED;
@@ -91,11 +101,9 @@ bool stripe_is_object_id(const char *text)
     return length > 0 && length <= STRIPE_ID_LENGTH_MAX && strspn(text, alphabet) == length;
 }
 
-bool stripe_intent_read(const json_t *intent, struct arena *arena, struct observation *out)
+bool stripe_intent_read(const struct value *intent, struct arena *arena, struct observation *out)
 {
-    if (!text_is(json_string_value(json_object_get(intent, "object")), "payment_intent")) {
-        return false;
-    }
+    if (!text_is(value_text(value_find(intent, "object")), "payment_intent")) return false;
     const char *id = stripe_token(intent, "id", STRIPE_ID_LENGTH_MAX, arena);
     const char *status = stripe_token(intent, "status", STRIPE_WORD_LENGTH_MAX, arena);
     if (id == NULL || status == NULL || !stripe_is_object_id(id)) return false;
@@ -104,14 +112,15 @@ bool stripe_intent_read(const json_t *intent, struct arena *arena, struct observ
     out->provider_status = status;
     out->kind = kind_of_status(status);
     out->reference =
-        stripe_token(json_object_get(intent, "metadata"), "reference", STRIPE_ID_LENGTH_MAX, arena);
+        stripe_token(value_find(intent, "metadata"), "reference", STRIPE_ID_LENGTH_MAX, arena);
     const bool succeeded = out->kind == OBSERVED_SUCCEEDED;
     out->has_amount = read_amount(intent, succeeded ? "amount_received" : "amount", &out->amount);
     if (text_is(status, "requires_action")) {
         out->handed_out = true;
         out->object_payable = true;
     }
-    const bool was_refused = json_is_object(json_object_get(intent, "last_payment_error"));
+    const struct value *error = value_find(intent, "last_payment_error");
+    const bool was_refused = error != NULL && error->kind == VALUE_MAP;
     if (text_is(status, "requires_payment_method") && was_refused) read_decline(intent, arena, out);
     return true;
 }
@@ -121,72 +130,63 @@ bool stripe_intent_read(const json_t *intent, struct arena *arena, struct observ
 enum { EXCERPT_TEXT_MAX = 128 };
 #define EXCERPT_INTEGER_MAX INT64_C(999999999999) /* 12 digits: no card number has so few */
 
-static json_t *allowed_value(const json_t *value)
+/* VALUE_NULL: this must not be kept. */
+static struct value allowed_value(const struct value *value, struct arena *arena)
 {
-    if (json_is_integer(value)) {
-        const json_int_t number = json_integer_value(value);
-        const bool fits = number >= -EXCERPT_INTEGER_MAX && number <= EXCERPT_INTEGER_MAX;
-        return fits ? json_integer(number) : NULL;
+    struct value none = { .kind = VALUE_NULL };
+    if (value == NULL) return none;
+    if (value->kind == VALUE_INTEGER) {
+        const bool fits =
+            value->integer >= -EXCERPT_INTEGER_MAX && value->integer <= EXCERPT_INTEGER_MAX;
+        return fits ? *value : none;
     }
-    const char *text = json_string_value(value);
-    if (text == NULL || !stripe_is_token(text, EXCERPT_TEXT_MAX)) return NULL;
-    char masked[EXCERPT_TEXT_MAX + 1];
-    (void)snprintf(masked, sizeof masked, "%s", text);
-    (void)mask_card_numbers(masked, strlen(masked));
-    return json_string(masked);
+    const char *text = value_text(value);
+    if (text == NULL || !stripe_is_token(text, EXCERPT_TEXT_MAX)) return none;
+    char *masked = arena_copy(arena, text, value->bytes.length);
+    (void)mask_card_numbers(masked, value->bytes.length);
+    return value_of_text(masked);
 }
 
+enum { EXCERPT_MEMBER_MAX = 12 };
+
 /* names end with NULL. */
-static json_t *pick(const json_t *object, const char *const *names)
+static struct value pick(const struct value *object, const char *const *names, struct arena *arena)
 {
-    if (!json_is_object(object)) return NULL;
-    json_t *picked = json_object();
+    if (object == NULL || object->kind != VALUE_MAP) return value_of_text(NULL);
+    struct value picked = value_map_make(arena, EXCERPT_MEMBER_MAX);
     for (; *names != NULL; names++) {
-        json_t *value = allowed_value(json_object_get(object, *names));
-        if (value != NULL) INVARIANT(json_object_set_new(picked, *names, value) == 0);
+        const struct value value = allowed_value(value_find(object, *names), arena);
+        if (value.kind != VALUE_NULL) value_map_add(&picked, *names, value);
     }
     return picked;
 }
 
-static void add_member(json_t *object, const char *name, json_t *value)
-{
-    if (object != NULL && value != NULL) {
-        INVARIANT(json_object_set_new(object, name, value) == 0);
-    } else {
-        json_decref(value);
-    }
-}
-
-json_t *stripe_excerpt_error(const json_t *error)
+struct value stripe_excerpt_error(const struct value *error, struct arena *arena)
 {
     static const char *const NAMES[] = { "type", "code", "decline_code", NULL };
-    return pick(error, NAMES);
+    return pick(error, NAMES, arena);
 }
 
-json_t *stripe_excerpt_intent(const json_t *intent)
+struct value stripe_excerpt_intent(const struct value *intent, struct arena *arena)
 {
     static const char *const NAMES[] = { "id",       "object",  "status",        "amount",
                                          "currency", "created", "latest_charge", "amount_received",
                                          NULL };
-    json_t *picked = pick(intent, NAMES);
-    add_member(picked, "last_payment_error",
-               stripe_excerpt_error(json_object_get(intent, "last_payment_error")));
+    struct value picked = pick(intent, NAMES, arena);
+    const struct value error =
+        stripe_excerpt_error(value_find(intent, "last_payment_error"), arena);
+    if (error.kind != VALUE_NULL) value_map_add(&picked, "last_payment_error", error);
     return picked;
 }
 
-json_t *stripe_excerpt_event(const json_t *event)
+struct value stripe_excerpt_event(const struct value *event, struct arena *arena)
 {
     static const char *const NAMES[] = { "id", "object", "type", "created", NULL };
-    return pick(event, NAMES);
+    return pick(event, NAMES, arena);
 }
 
-const char *stripe_excerpt_text(json_t *excerpt, struct arena *arena)
+const char *stripe_excerpt_text(const struct value *excerpt, struct arena *arena)
 {
-    if (excerpt == NULL) return "{}";
-    char *text = json_dumps(excerpt, JSON_COMPACT);
-    INVARIANT(text != NULL);
-    const char *copy = arena_copy(arena, text, strlen(text));
-    free(text);
-    json_decref(excerpt);
-    return copy;
+    if (excerpt->kind == VALUE_NULL) return "{}";
+    return (const char *)value_write_json(excerpt, arena).data;
 }

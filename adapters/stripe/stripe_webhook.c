@@ -129,15 +129,17 @@ static const char *check_signature(const struct psp_account *account,
 
 /* --- the event -------------------------------------------------------------------------------- */
 
-static int64_t read_created_us(const json_t *event)
+static int64_t read_created_us(const struct value *event)
 {
-    const json_int_t seconds = json_integer_value(json_object_get(event, "created"));
+    const struct value *created = value_find(event, "created");
+    const bool is_integer = created != NULL && created->kind == VALUE_INTEGER;
+    const int64_t seconds = is_integer ? created->integer : 0;
     const bool is_sane = seconds > 0 && seconds < INT64_C(253402300800); /* the year 10000 */
-    return is_sane ? (int64_t)seconds * 1000000 : 0;
+    return is_sane ? seconds * 1000000 : 0;
 }
 
 /* The object is a snapshot of the event's own moment: as good as an answer of that moment. */
-static void observe_intent_event(const char *type, const json_t *intent, struct arena *arena,
+static void observe_intent_event(const char *type, const struct value *intent, struct arena *arena,
                                  struct observation *out)
 {
     if (!stripe_intent_read(intent, arena, out)) return;
@@ -149,25 +151,33 @@ static void observe_intent_event(const char *type, const json_t *intent, struct 
     }
 }
 
-static bool observe_event(const json_t *event, struct arena *arena, struct observation *out)
+static struct value excerpt_of(const struct value *event, const struct value *intent,
+                               struct arena *arena)
 {
-    const char *object = json_string_value(json_object_get(event, "object"));
+    struct value excerpt = value_map_make(arena, 2);
+    value_map_add(&excerpt, "event", stripe_excerpt_event(event, arena));
+    const struct value picked = stripe_excerpt_intent(intent, arena);
+    if (picked.kind != VALUE_NULL) value_map_add(&excerpt, "payment_intent", picked);
+    return excerpt;
+}
+
+/* What was read of the event is in scratch; what is kept of it goes to the arena. */
+static bool observe_event(const struct value *event, struct arena *scratch, struct arena *arena,
+                          struct observation *out)
+{
+    const char *object = value_text(value_find(event, "object"));
     const char *id = stripe_token(event, "id", STRIPE_ID_LENGTH_MAX, arena);
     const char *type = stripe_token(event, "type", STRIPE_ID_LENGTH_MAX, arena);
-    const json_t *subject = json_object_get(json_object_get(event, "data"), "object");
+    const struct value *subject = value_find(value_find(event, "data"), "object");
     if (object == NULL || strcmp(object, "event") != 0) return false;
-    if (id == NULL || type == NULL || !json_is_object(subject)) return false;
+    if (id == NULL || type == NULL || subject == NULL || subject->kind != VALUE_MAP) return false;
 
     out->provider_event = id;
     out->observed_at_us = read_created_us(event);
     const bool is_about_intent = strncmp(type, "payment_intent.", 15) == 0;
     if (is_about_intent) observe_intent_event(type, subject, arena, out);
-
-    json_t *excerpt = json_object();
-    INVARIANT(json_object_set_new(excerpt, "event", stripe_excerpt_event(event)) == 0);
-    json_t *intent = is_about_intent ? stripe_excerpt_intent(subject) : NULL;
-    if (intent != NULL) INVARIANT(json_object_set_new(excerpt, "payment_intent", intent) == 0);
-    out->excerpt = stripe_excerpt_text(excerpt, arena);
+    const struct value excerpt = excerpt_of(event, is_about_intent ? subject : NULL, scratch);
+    out->excerpt = stripe_excerpt_text(&excerpt, arena);
     return true;
 }
 
@@ -185,9 +195,10 @@ enum status stripe_verify_webhook(const struct psp_account *account,
         .excerpt = "{}",
     };
     hash_sha256(body, observation.digest);
-    json_t *event = json_loadb((const char *)body.data, body.length, JSON_REJECT_DUPLICATES, NULL);
-    const bool is_event = observe_event(event, arena, &observation);
-    json_decref(event);
+    struct arena scratch = { NULL };
+    const bool is_event =
+        observe_event(stripe_document(body, &scratch), &scratch, arena, &observation);
+    arena_finish(&scratch);
     if (!is_event) {
         *out_error = "body_malformed";
         return STATUS_BAD_DATA;

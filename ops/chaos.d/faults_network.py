@@ -46,7 +46,7 @@ class ProxyFault(Fault):
             key: value for key, value in self.parameters.items() if key != "pair"})
 
     def end(self, run):
-        run.world.proxy.clear(self.pattern)
+        run.world.clear(self.pattern)
         run.excuse_end(self)
         seen = sum(run.world.proxy.total(count) - before for count, before in self.before.items())
         if seen:

@@ -185,10 +185,14 @@ class FreezeStandby(StandbyFault):
 
 @register
 class Promote(PostgresFault):
-    """The primary dies for good; its synchronous standby takes over."""
+    """The primary dies for good; its synchronous standby takes over. Its address refuses from
+    then on, or is silent, as that of a machine that is off."""
     name = "promote"
     needs = ("standby",)
     duration_s = (0, 0)
+
+    def drawn(self, draw):
+        return {"leaves": draw.choice(["refuse", "stall"])}
 
     def begin(self, run):
         world = run.world
@@ -200,6 +204,9 @@ class Promote(PostgresFault):
         world.pg.kill()
         sql.run(world.standby.url, "SELECT pg_promote(true, 30)")
         world.primary = world.standby
+        world.grave = self.parameters["leaves"]
+        world.clear("*-pg")
+        world.proxy.command("cut", "*-pg")
         run.saw("promote")
 
 
@@ -387,7 +394,7 @@ class StoreFault(Fault):
             change()
         finally:
             world.children["nats"].holds.discard(self)
-            world.keep()
+            world.nats.child.start()
             world.nats.wait_healthy()
             for child in world.stages("relay"):
                 child.thaw()

@@ -212,7 +212,7 @@ def attempt(run, fault, what):
 def heal(run):
     world = run.world
     world.note("heal")
-    world.proxy.clear("*")
+    world.clear("*")
     world.slow_fsync(0)
     for disk in (world.primary.disk, world.nats.disk):
         disk.empty()

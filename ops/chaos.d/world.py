@@ -46,6 +46,7 @@ class World:
         self.shim_control = os.path.join(folder, "slow_fsync")
         self.rules = []               # fault rules of the simulator; kept over its restarts
         self.primary = None           # the cluster that takes writes
+        self.grave = None             # what the address of a primary does that died for good
         self.sim_requests = {}        # key -> arrivals, of simulators that were killed
         self.notes = []               # (seconds, text): what happened
         self.begun = time.monotonic()
@@ -180,6 +181,12 @@ class World:
         pairs.append(("sim-gateway", self.port("gateway-http")))
         self.proxy = Proxy(os.path.join(self.bin, "oncepay-faultproxy"), self.seed,
                            self.port_base + 100, pairs, self.log("proxy"))
+
+    def clear(self, pattern):
+        """Ends what the proxy does there, except where somebody is dead."""
+        self.proxy.clear(pattern)
+        if self.grave:
+            self.proxy.set("*-pg", **{self.grave: 1})
 
     def urls(self, who):
         """What a process is told: every server through a pair of its own."""

@@ -6,6 +6,7 @@
 #include "pipeline/log.h"
 #include "pipeline/metrics.h"
 #include "stages/kept_message.h"
+#include "stages/twins.h"
 #include "store/stage_store.h"
 
 enum {
@@ -19,8 +20,8 @@ enum {
 /* One fence transaction. */
 struct fence_job {
     struct create_lane *self;
-    struct command_work **commands; /* sorted by attempt */
-    struct fence_input *inputs;
+    struct command_work **commands; /* sorted by attempt; NULL: answered */
+    struct fence_input *inputs;     /* the same, in the same order */
     size_t count;
     struct uuid fence_batch;
     int64_t send_by_us; /* monotonic; never later than the send_by in the row */
@@ -278,17 +279,23 @@ static void send(struct create_lane *self, const struct fence_row *row, struct f
     psp_lane_send(&self->lane, finding, REQUEST_CREATE, &request, key, send_by_us);
 }
 
+static int by_input(const void *attempt, const void *input)
+{
+    const struct attempt_id *key = attempt;
+    const struct fence_input *other = input;
+    return uuid_compare(key->uuid, other->attempt.uuid);
+}
+
+/* The command that a row answers, once. */
 static struct command_work *command_of(struct fence_job *fence, struct attempt_id attempt)
 {
-    for (size_t i = 0; i < fence->count; i++) {
-        if (fence->commands[i] != NULL &&
-            uuid_equal(fence->commands[i]->command.entity, attempt.uuid)) {
-            struct command_work *command = fence->commands[i];
-            fence->commands[i] = NULL;
-            return command;
-        }
-    }
-    return NULL;
+    const struct fence_input *input =
+        bsearch(&attempt, fence->inputs, fence->count, sizeof *fence->inputs, by_input);
+    if (input == NULL) return NULL;
+    struct command_work **command = &fence->commands[input - fence->inputs];
+    struct command_work *found = *command;
+    *command = NULL;
+    return found;
 }
 
 static void take_fenced(struct create_lane *self, struct fence_job *fence, struct fence_row *rows,
@@ -398,16 +405,14 @@ static void start_fence(struct create_lane *self, struct command_work **commands
  */
 static size_t next_commands(struct create_lane *self, struct command_work **out, size_t limit)
 {
+    static struct twins twins;
+    twins_clear(&twins);
     size_t count = 0;
     struct command_work *waiting = command_list_take(&self->waiting);
     while (waiting != NULL) {
         struct command_work *command = waiting;
         waiting = waiting->next;
-        bool is_twin = false;
-        for (size_t i = 0; i < count && !is_twin; i++) {
-            is_twin = uuid_equal(out[i]->command.entity, command->command.entity);
-        }
-        if (count < limit && !is_twin) {
+        if (count < limit && twins_add(&twins, command->command.entity)) {
             out[count++] = command;
         } else {
             command_list_append(&self->waiting, command);

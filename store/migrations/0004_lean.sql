@@ -64,11 +64,6 @@ ALTER TABLE oncepay.payment ENABLE TRIGGER USER;
 ALTER TABLE oncepay.payment_operation DROP COLUMN history_prev;
 ALTER TABLE oncepay.payment_attempt DROP COLUMN history_prev;
 ALTER TABLE oncepay.state_history DROP COLUMN hash;
--- A payment's first row is followed by five more between it and the next payment's: a full page would be split
--- over and over.
-ALTER TABLE oncepay.state_history DROP CONSTRAINT state_history_pk;
-ALTER TABLE oncepay.state_history ADD CONSTRAINT state_history_pk PRIMARY KEY (payment_id, entity, id, version)
-      WITH (fillfactor = 20);
 ALTER TABLE oncepay.outbox DROP CONSTRAINT outbox_pk;
 CREATE INDEX outbox_id ON oncepay.outbox USING brin (id) WITH (pages_per_range = 64);
 -- Events of no payment: refusals, whose ids are made from the message.

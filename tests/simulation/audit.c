@@ -32,6 +32,7 @@ static void audit_charge(struct world *world, const struct charge *charge)
     const struct database *database = world->database;
     if (charge->state != CHARGE_SUCCEEDED) return;
     const size_t at = attempt_of_charge(database, charge);
+    if (at == SIZE_MAX && charge->is_remembered) return; /* it was never routed again */
     if (at == SIZE_MAX) {
         world_fail(world, "I9", "the PSP charged %s under the key %s, and we know no such attempt",
                    charge->object, charge->key);
@@ -44,6 +45,8 @@ static void audit_charge(struct world *world, const struct charge *charge)
     if (is_ours && money_equal(charge->amount_shown, amount)) return;
     if (has_stray(database, charge)) return;
     if (!attempt_state_is_terminal(attempt->status)) return; /* up to the UNKNOWN ones */
+    if (charge->is_contradicted && database_payment_has_open_case(database, attempt->payment, true))
+        return; /* the PSP lied, and a person looks */
     world_fail(world, "I9", "the PSP charged %s of payment %s, our attempt is %s%s",
                charge->object, database->payments[attempt->payment].out_trade_no,
                attempt_state_name((int)attempt->status), is_ours ? " with another amount" : "");

@@ -2,6 +2,7 @@
 #include "tests/simulation/bank.h"
 
 #include "tests/simulation/check.h"
+#include "tests/simulation/decide.h"
 #include "tests/simulation/parts.h"
 
 #define LATE_US_MAX (3000 * CLOCK_SECOND_US) /* inside the late-arrival window */
@@ -118,14 +119,15 @@ static void deliver(struct world *world, void *what)
     world_after(world, 60 * CLOCK_SECOND_US, deliver, hook);
 }
 
-static void send_hook(struct world *world, const struct charge *charge)
+static void send_observation(struct world *world, const struct charge *charge,
+                             const struct observation *observation)
 {
     struct bank *bank = world->bank;
     if (!bank->has_webhooks) return;
     struct hook *hook = world_allocate(world, sizeof *hook);
     hook->account = charge->account;
     hook->tag = charge->tag;
-    hook->observation = show(world, charge);
+    hook->observation = *observation;
     hook->observation.source = SOURCE_WEBHOOK;
     hook->observation.provider_event = arena_format(&world->arena, "evt_%u", ++bank->events);
     const bool is_late = choice_strikes(&world->choices, CHOICE_HOOK_LATE, charge->tag);
@@ -137,6 +139,22 @@ static void send_hook(struct world *world, const struct charge *charge)
         *copy = *hook;
         world_after(world, delay_us + CLOCK_SECOND_US, deliver, copy);
     }
+}
+
+static void send_hook(struct world *world, const struct charge *charge)
+{
+    const struct observation observation = show(world, charge);
+    send_observation(world, charge, &observation);
+}
+
+/* What its ledger does not say. */
+static void contradict(struct world *world, struct charge *charge)
+{
+    charge->is_contradicted = true;
+    struct observation observation = show(world, charge);
+    observation.kind = OBSERVED_DECLINED;
+    observation.observed_at_us = world->now_us + CLOCK_SECOND_US;
+    send_observation(world, charge, &observation);
 }
 
 /* --- charges ------------------------------------------------------------------------------------ */
@@ -158,6 +176,10 @@ static void move_charge(struct world *world, struct charge *charge, enum charge_
     }
     if (state == CHARGE_CANCELED) charge->is_payable = false;
     send_hook(world, charge);
+    if (state == CHARGE_SUCCEEDED &&
+        choice_strikes(&world->choices, CHOICE_BANK_CONTRADICTS, charge->tag)) {
+        contradict(world, charge);
+    }
 }
 
 static void close_object(struct world *world, void *what)
@@ -201,8 +223,10 @@ static void end_charge(struct world *world, void *what)
 
 static void leave_open(struct world *world, struct charge *charge)
 {
-    world_after(world, choice_delay_us(&world->choices, CHOICE_CUSTOMER, charge->tag), end_charge,
-                charge);
+    const bool is_quick = choice_below(&world->choices, CHOICE_OUTCOME, charge->tag, 3) == 1;
+    const int64_t delay_us =
+        choice_delay_us(&world->choices, is_quick ? CHOICE_TRAVEL : CHOICE_CUSTOMER, charge->tag);
+    world_after(world, delay_us, end_charge, charge);
 }
 
 static struct money other_money(struct world *world, const struct call *call)
@@ -229,7 +253,11 @@ static struct charge *charge_card(struct world *world, const struct call *call)
                                .amount = call->amount,
                                .amount_shown = call->amount,
                                .tag = call->tag };
-    if (choice_strikes(choices, CHOICE_BANK_DECLINES, call->tag)) {
+    /* Who runs a create again after a decline often declines again. */
+    const bool declines = choice_strikes(choices, CHOICE_BANK_DECLINES, call->tag);
+    const bool declines_again = bank->profile == BANK_KEEPS_SUCCESSES &&
+                                choice_strikes(choices, CHOICE_BANK_DECLINES, call->tag);
+    if (declines || declines_again) {
         charge->is_payable = bank->profile == BANK_DECLINED_PAYABLE ||
                              bank->profile == BANK_DECLINED_PAYABLE_UNTOLD;
         move_charge(world, charge, CHARGE_DECLINED);
@@ -304,7 +332,6 @@ static struct bank_key *find_key(struct world *world, const struct call *call)
             const int64_t age_us = world->now_us - key->first_us;
             if (age_us <= bank->capability.key_retention_s * CLOCK_SECOND_US || key->is_running)
                 return key;
-            world_reach(world, REACHED_KEY_FORGOTTEN);
             world_say(world, "  PSP: key %s is forgotten", key->key);
             *key = (struct bank_key){ .account = key->account,
                                       .key = key->key,
@@ -440,6 +467,31 @@ static void give_up(struct world *world, void *what)
     observation.phase = PHASE_SENT;
     observation.source = SOURCE_TRANSPORT;
     call->answered(world, call, &observation);
+}
+
+void bank_remember(struct world *world, size_t payment)
+{
+    const struct database *database = world->database;
+    struct bank *bank = world->bank;
+    const struct payment_row *row = &database->payments[payment];
+    const bool is_routed_there = world->parts->accounts[0].limits.open_attempts_max > 1 &&
+                                 strcmp(row->amount.currency.code, "JPY") != 0;
+    if (!bank->has_webhooks || !is_routed_there ||
+        !choice_strikes(&world->choices, CHOICE_BANK_REMEMBERS, (unsigned)payment)) {
+        return;
+    }
+    struct route_payment view;
+    db_route_read(world, row->id, 0, &view);
+    const struct call call = { .kind = REQUEST_CREATE,
+                               .key = decide_key(world, &view, row->target_id, 1),
+                               .amount = row->amount,
+                               .tag = (unsigned)payment };
+    struct bank_key *key = find_key(world, &call);
+    struct charge *charge = charge_card(world, &call);
+    charge->is_remembered = true;
+    key->executions++;
+    key->result = show(world, charge);
+    key->has_result = is_kept(bank, &key->result);
 }
 
 void bank_call(struct world *world, struct call *call)

@@ -36,6 +36,8 @@ struct charge {
     bool is_payable;
     int64_t succeeded_us;
     unsigned tag; /* number of the payment, as subject of its choices */
+    bool is_remembered;   /* from before our database lost its last commits */
+    bool is_contradicted; /* a webhook said the opposite of what the ledger says */
 };
 
 enum { CHARGES_MAX = 128, BANK_KEYS_MAX = 96 };
@@ -84,5 +86,10 @@ void bank_destroy(struct bank *bank);
 void bank_begin(struct world *world);
 /* Right after the worker's own look at send_by. The answer, or the end of patience, comes later. */
 void bank_call(struct world *world, struct call *call);
+/*
+ * BANK_REMEMBERS: a payment was just accepted, perhaps for the second time: the PSP may have
+ * executed its create already, before our database lost its last commits.
+ */
+void bank_remember(struct world *world, size_t payment);
 
 #endif

@@ -436,5 +436,6 @@ void database_event(struct world *world, struct outbox_id id, enum event_type ty
         database->payments[payment].is_told_safe = true;
         check_safe(world, payment);
     }
-    world_say(world, "  event %s v%d", event_type_name((int)type), (int)version);
+    world_say(world, "  event %s v%d in transaction %" PRId64, event_type_name((int)type),
+              (int)version, database->xid);
 }

@@ -80,6 +80,7 @@ struct stored_attempt {
     bool handed_out;
     int64_t first_sent_us;
     int64_t created_us;
+    unsigned kills; /* how many workers its task kills yet */
 };
 
 struct stored_request {

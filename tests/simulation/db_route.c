@@ -2,6 +2,8 @@
 #include "tests/simulation/database.h"
 #include "tests/simulation/streams.h"
 
+enum { DEADLY_CLAIMS = 6 }; /* one more than a task may be claimed without an outcome */
+
 void db_route_read(struct world *world, struct payment_id id, int follows,
                    struct route_payment *out)
 {
@@ -98,6 +100,8 @@ enum status db_route_take(struct world *world, const struct route_taking *take)
         .version = 1,
         .created_us = world->now_us,
     };
+    if (choice_strikes(&world->choices, CHOICE_CLAIM_KILLS, (unsigned)payment))
+        database->attempts[at].kills = DEADLY_CLAIMS;
     database_birth(world, ENTITY_ATTEMPT, take->attempt.uuid, payment, ATTEMPT_CREATED, "routed");
     add_decision(world, take->decision, payment, take->ordinal - 1, NULL);
     database_command(world, take->command, COMMAND_CREATE, STREAM_CREATE + take->account,

@@ -163,7 +163,10 @@ static enum status write(struct world *world, struct job *job)
     write_cases(world, finding);
     if (finding->fence != NULL && !real->is_stored && finding->fence->open == 1)
         db_fence_done(world, finding->fence->id);
-    if (!uuid_is_nil(real->inbox.uuid)) db_inbox_done(world, real->inbox);
+    /* Who lost judges again; if it dies before that, the sweep brings the event again. */
+    const bool is_judged = finding->moved != 0 || !real->verdict.changes ||
+                           world->mutant == MUTANT_LOSER_IS_DONE;
+    if (!uuid_is_nil(real->inbox.uuid) && is_judged) db_inbox_done(world, real->inbox);
     return STATUS_OK;
 }
 
@@ -218,6 +221,8 @@ static void written(struct world *world, struct job *job, enum status status)
         job_wait(world, job, CLOCK_MILLISECOND_US, announce);
     } else if (!finding->real.verdict.changes || world->mutant == MUTANT_LOSER_EVIDENCE) {
         end_finding(world, finding);
+    } else if (choice_strikes(&world->choices, CHOICE_LOSER_DIES, job->worker->number)) {
+        world_kill(world, job->worker);
     } else if (finding->real.rounds++ < ROUNDS_MAX) {
         world_reach(world, REACHED_LOST_CAS);
         part_finding_load(world, finding);

@@ -69,6 +69,8 @@ static void update_cache(struct world *world, struct intake_job *self)
     int64_t lifetime_us = 0;
     if (self->decision.writes_key)
         lifetime_us = self->found.now_us + KEY_LIFETIME_US - world->now_us;
+    if (self->decision.writes_key && world->mutant == MUTANT_CACHE_OUTLIVES_KEY)
+        lifetime_us = KEY_LIFETIME_US;
     if (is_replay(self)) lifetime_us = self->found.key_expires_us - world->now_us;
     if (self->look == CACHE_ANSWERED) return;
     if (lifetime_us > 0) {
@@ -133,7 +135,9 @@ static enum status write(struct world *world, struct job *job)
             .event = self->event,
             .command = self->command,
         };
-        return db_intake_accept(world, &accept);
+        TRY(db_intake_accept(world, &accept));
+        bank_remember(world, database_payment(world->database, self->payment));
+        return STATUS_OK;
     }
     if (self->decision.writes_key) {
         TRY(db_intake_answer(world, &self->request, self->decision.existing, KEY_LIFETIME_US,

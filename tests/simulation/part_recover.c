@@ -189,9 +189,25 @@ static void release_leases(struct world *world, const struct claim_job *self)
         cache_double_unlease(world, self->job.worker, self->due[i].attempt);
 }
 
+/* CLAIM_KILLS: the worker dies of what it claimed. */
+static bool dies_of_it(struct world *world, const struct claim_job *self)
+{
+    struct database *database = world->database;
+    for (size_t i = 0; i < self->count; i++) {
+        struct stored_attempt *attempt =
+            &database->attempts[database_attempt(database, self->steps[i].row.attempt.attempt)];
+        if (attempt->kills == 0 || world->choices.is_healed) continue;
+        attempt->kills--;
+        world_kill(world, self->job.worker);
+        return true;
+    }
+    return false;
+}
+
 static void claimed(struct world *world, struct job *job, enum status status)
 {
     struct claim_job *self = (struct claim_job *)job;
+    if (status == STATUS_OK && dies_of_it(world, self)) return;
     for (size_t i = 0; status == STATUS_OK && i < self->count; i++) {
         const struct claim_step *step = &self->steps[i];
         world_say(world, "%s on attempt %s: %s", job->worker->name,

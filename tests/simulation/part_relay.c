@@ -176,6 +176,8 @@ struct relay_job {
     struct relay_row_double *cut; /* what has to go before the page and is not in it */
     size_t cut_count;
     int64_t mark_xid;
+    struct uuid next_id; /* the mutants': where they go on */
+    int64_t next_xmin;
 };
 
 static void add_row(struct world *world, const struct relay_row_double *row)
@@ -222,7 +224,7 @@ static void read_cut(struct world *world, struct relay_job *self)
 static bool read_wrongly(struct world *world, struct relay_job *self)
 {
     const struct database *database = world->database;
-    struct relay_part *relay = world->parts->relay;
+    const struct relay_part *relay = world->parts->relay;
     const bool by_id = world->mutant == MUTANT_RELAY_BY_ID;
     if (!by_id && world->mutant != MUTANT_RELAY_BY_XMIN) return false;
     int64_t xmin = 0;
@@ -239,8 +241,8 @@ static bool read_wrongly(struct world *world, struct relay_job *self)
         if (uuid_compare(row->id.uuid, highest) > 0) highest = row->id.uuid;
         self->page.rows[self->page.count++] = (struct relay_row_double){ row->xid, i };
     }
-    relay->last_id = highest;
-    relay->last_xmin = xmin;
+    self->next_id = highest;
+    self->next_xmin = xmin;
     return true;
 }
 
@@ -279,14 +281,19 @@ static void page_read(struct world *world, struct job *job, enum status status)
     relay->is_polling = false;
     if (relay->holder != job->worker) return;
     if (status == STATUS_OK) {
+        relay->last_id = self->next_id;
+        relay->last_xmin = self->next_xmin;
         const int64_t mark = step(relay, world->database, self);
         relay_queue_pass(relay->queue, RELAY_LANE_NEW, mark);
         for (size_t i = 0; i < self->cut_count; i++) add_row(world, &self->cut[i]);
         for (size_t i = 0; i < self->page.count; i++) add_row(world, &self->page.rows[i]);
         pump(world);
     }
+    /* By the xmin bound, what a running transaction holds back has to be asked for again. */
+    const bool waits_for_xmin = world->mutant == MUTANT_RELAY_BY_XMIN &&
+                                self->page.xmin < world->database->next_xid;
     const bool has_more = status != STATUS_OK || self->page.count > 0 || self->is_full ||
-                          relay_reader_is_paging(&relay->reader);
+                          waits_for_xmin || relay_reader_is_paging(&relay->reader);
     if (has_more) worker_look(world, job->worker, world->now_us + POLL_US);
 }
 

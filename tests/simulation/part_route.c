@@ -5,7 +5,7 @@
 
 enum { LOST_RACES_MAX = 8, RETRIES_MAX = 6 };
 #define AGAIN_US (200 * CLOCK_MILLISECOND_US)
-#define WAIT_US (2 * CLOCK_SECOND_US)
+#define WAIT_US (30 * CLOCK_SECOND_US)
 
 struct route_job {
     struct job job;
@@ -107,6 +107,12 @@ static void take(struct world *world, struct route_job *self)
     job_write(world, &self->job, write, written);
 }
 
+static int64_t wait_us(const struct route_payment *payment)
+{
+    const int64_t left_us = payment->start_by_us - payment->now_us + CLOCK_MILLISECOND_US;
+    return left_us < WAIT_US ? left_us : WAIT_US;
+}
+
 static void decided(struct world *world, struct route_job *self)
 {
     world_say(world, "%s decides: %s", self->job.worker->name, self->decision.reason);
@@ -115,7 +121,7 @@ static void decided(struct world *world, struct route_job *self)
         done(world, self, 0);
         return;
     case ROUTE_WAIT:
-        done(world, self, WAIT_US);
+        done(world, self, wait_us(&self->payment));
         return;
     case ROUTE_TAKE:
     case ROUTE_DENY:

@@ -31,7 +31,7 @@
 #include "tests/simulation/shrink.h"
 #include "tests/simulation/world.h"
 
-enum { SEEDS_DEFAULT = 2000, MUTANT_SEEDS_DEFAULT = 1500 };
+enum { SEEDS_DEFAULT = 2000, MUTANT_SEEDS_DEFAULT = 8000 };
 
 struct options {
     uint64_t first;

@@ -316,6 +316,7 @@ static void begin(struct world *world, const struct plan *plan, enum mutant muta
     world->trace = trace;
     arena_reset(&world->arena);
     choices_init(&world->choices, plan);
+    world->numbers_early = choice_below(&world->choices, CHOICE_WORLD, 6, 4) == 3;
     streams_begin(world);
     cache_double_begin(world);
     bank_begin(world);
@@ -460,8 +461,10 @@ void job_number(struct world *world, struct job *job)
 
 void job_number_early(struct world *world, struct job *job)
 {
-    if (choice_below(&world->choices, CHOICE_NUMBERING, job->worker->number, 4) == 3)
+    if (world->numbers_early &&
+        choice_below(&world->choices, CHOICE_NUMBERING, job->worker->number, 2) == 1) {
         job_number(world, job);
+    }
 }
 
 static void send_statement(struct world *world, struct job *job, job_statement_run run,
@@ -498,11 +501,14 @@ static void read_now(struct world *world, void *what)
 
 void job_read(struct world *world, struct job *job, job_statement_run run, job_done done)
 {
+    const unsigned number = job->worker->number;
     job->is_read_only = true;
     job->run = run;
     job->done = done;
-    world_after(world, choice_delay_us(&world->choices, CHOICE_STATEMENT, job->worker->number),
-                read_now, job);
+    int64_t delay_us = choice_delay_us(&world->choices, CHOICE_STATEMENT, number);
+    if (job->xid != 0 && world->numbers_early)
+        delay_us += choice_delay_us(&world->choices, CHOICE_PATIENCE, number) / 4;
+    world_after(world, delay_us, read_now, job);
 }
 
 static void go_on(struct world *world, void *what)

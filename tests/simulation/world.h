@@ -79,6 +79,7 @@ struct world {
     struct bank *bank;
     struct producers *producers;
     struct parts *parts;
+    bool numbers_early; /* transactions of this seed draw their numbers long before they write */
     bool has_failed;
     char failure[FAILURE_SIZE]; /* "I9: …" */
     FILE *trace;                /* NULL: quiet */

@@ -59,6 +59,11 @@ static void copies_are_terminated(void **state)
     assert_string_equal(arena_copy(&arena, "abcdef", 3), "abc");
     assert_string_equal(arena_copy(&arena, NULL, 0), "");
     assert_string_equal(arena_format(&arena, "%s-%d", "pay", 7), "pay-7");
+    for (int length = 250; length < 260; length++) { /* around what is printed in one go */
+        const char *text = arena_format(&arena, "%0*d", length, 7);
+        assert_int_equal(strlen(text), length);
+        assert_int_equal(text[length - 1], '7');
+    }
     const struct span copy = arena_copy_span(&arena, span_of_text("span"));
     assert_true(span_equal(copy, span_of_text("span")));
     arena_finish(&arena);

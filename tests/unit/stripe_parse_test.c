@@ -126,6 +126,7 @@ static void amounts_are_exact_integers(void **state)
         "\"status\":\"succeeded\",\"amount_received\":\"1099\"",
         "\"status\":\"succeeded\",\"amount_received\":-1099",
         "\"status\":\"succeeded\",\"amount_received\":null",
+        "\"status\":\"succeeded\",\"amount_received\":10990000000000000000000",
     };
     for (size_t i = 0; i < COUNT_OF(MEMBERS); i++) {
         const struct observation out = parse(REQUEST_RETRIEVE, 200, intent(MEMBERS[i]));
@@ -146,6 +147,26 @@ static void amounts_are_exact_integers(void **state)
               "{\"id\":\"pi_1\",\"object\":\"payment_intent\",\"amount_received\":501,"
               "\"currency\":\"isk\",\"status\":\"succeeded\"}");
     assert_false(isk.has_amount);
+}
+
+/* Expanded objects stand inside each other; what goes deeper than any of Stripe's is no answer. */
+static void depth_is_bounded_beyond_what_is_answered(void **state)
+{
+    (void)state;
+    static const struct {
+        int depth;
+        enum observation_kind kind;
+    } CASES[] = { { 12, OBSERVED_SUCCEEDED }, { 1000, OBSERVED_SERVER_ERROR } };
+    for (size_t i = 0; i < COUNT_OF(CASES); i++) {
+        char lists[1001];
+        memset(lists, '[', sizeof lists);
+        lists[CASES[i].depth] = '\0';
+        char *closing = arena_copy(&arena, lists, (size_t)CASES[i].depth);
+        memset(closing, ']', (size_t)CASES[i].depth);
+        const char *members = arena_format(
+            &arena, "\"status\":\"succeeded\",\"payment_method\":%s%s", lists, closing);
+        assert_int_equal(parse(REQUEST_CREATE, 200, intent(members)).kind, CASES[i].kind);
+    }
 }
 
 static void an_unreadable_success_decides_nothing(void **state)
@@ -521,6 +542,7 @@ int main(void)
         cmocka_unit_test_teardown(each_status_has_its_kind, forget),
         cmocka_unit_test_teardown(a_success_tells_what_was_received, forget),
         cmocka_unit_test_teardown(amounts_are_exact_integers, forget),
+        cmocka_unit_test_teardown(depth_is_bounded_beyond_what_is_answered, forget),
         cmocka_unit_test_teardown(an_unreadable_success_decides_nothing, forget),
         cmocka_unit_test_teardown(errors_are_told_by_status_type_and_code, forget),
         cmocka_unit_test_teardown(an_error_that_is_not_stripes_decides_nothing, forget),

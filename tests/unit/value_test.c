@@ -78,6 +78,11 @@ static void only_small_integer_tokens_are_integers(void **state)
         bool is_integral;
     } CASES[] = {
         { "100", VALUE_INTEGER, false },
+        { "0", VALUE_INTEGER, false },
+        { "-0", VALUE_INTEGER, false },
+        { "999999999999999999", VALUE_INTEGER, false },
+        { "9223372036854775807", VALUE_INTEGER, false },
+        { "100.0", VALUE_DECIMAL, false },
         { "-9223372036854775808", VALUE_INTEGER, false },
         { "100.00", VALUE_DECIMAL, false },
         { "1e2", VALUE_DECIMAL, false },
@@ -91,6 +96,8 @@ static void only_small_integer_tokens_are_integers(void **state)
         assert_int_equal(value_read_json(text, &arena, &value, NULL), STATUS_OK);
         assert_int_equal(value.kind, CASES[i].kind);
         assert_int_equal(value.is_integral, CASES[i].is_integral);
+        const bool is_integer = value.kind == VALUE_INTEGER;
+        if (is_integer) assert_int_equal(value.integer, strtoll(CASES[i].text, NULL, 10));
     }
 }
 
@@ -195,6 +202,39 @@ static void the_bound_is_the_same_in_both_forms(void **state)
         assert_int_equal(value_read((enum content_type)type, bytes, &arena, &value, NULL),
                          STATUS_BAD_DATA);
     }
+}
+
+/* Texts are decoded where they stand: none may run into the next. */
+static void texts_are_whole_whatever_stands_beside_them(void **state)
+{
+    (void)state;
+    struct value value;
+    const struct span text = span_of_text(
+        "{\"a\":\"b\",\"\":\"\",\"\\u00e4\xc3\xb6\":[\"\\ud83d\\ude00\",\"\\\\\\\"\",\"x\"]}");
+    assert_int_equal(value_read_json(text, &arena, &value, NULL), STATUS_OK);
+    assert_int_equal(value.count, 3);
+    assert_string_equal(value_text(value_find(&value, "a")), "b");
+    assert_string_equal(value_text(value_find(&value, "")), "");
+    const struct value *list = value_find(&value, "\xc3\xa4\xc3\xb6");
+    assert_string_equal(value_text(&list->items[0]), "\xf0\x9f\x98\x80");
+    assert_string_equal(value_text(&list->items[1]), "\\\"");
+    assert_string_equal(value_text(&list->items[2]), "x");
+    assert_int_equal(list->items[1].bytes.length, 2);
+    const struct span half = span_of_text("\"\\u0041\xc3\"");
+    assert_int_equal(value_read_json(half, &arena, &value, NULL), STATUS_BAD_DATA);
+}
+
+static void bounds_of_its_own_bind_a_reader(void **state)
+{
+    (void)state;
+    static const struct value_bounds BOUNDS = { .depth_max = 2, .count_max = 4 };
+    struct value value;
+    const struct span fits = span_of_text("[[1,2]]");
+    const struct span deep = span_of_text("[[[]]]");
+    const struct span many = span_of_text("[1,2,3,4]");
+    assert_int_equal(value_read_json_within(&BOUNDS, fits, &arena, &value, NULL), STATUS_OK);
+    assert_int_equal(value_read_json_within(&BOUNDS, deep, &arena, &value, NULL), STATUS_BAD_DATA);
+    assert_int_equal(value_read_json_within(&BOUNDS, many, &arena, &value, NULL), STATUS_BAD_DATA);
 }
 
 static void msgpack_means_what_json_means(void **state)
@@ -334,6 +374,8 @@ int main(void)
         cmocka_unit_test(json_that_is_not_strict_is_refused),
         cmocka_unit_test(the_number_of_values_is_bounded),
         cmocka_unit_test(the_bound_is_the_same_in_both_forms),
+        cmocka_unit_test(texts_are_whole_whatever_stands_beside_them),
+        cmocka_unit_test(bounds_of_its_own_bind_a_reader),
         cmocka_unit_test(msgpack_means_what_json_means),
         cmocka_unit_test(msgpack_that_is_not_strict_is_refused),
         cmocka_unit_test(both_forms_come_back),
