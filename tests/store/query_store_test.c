@@ -110,6 +110,23 @@ static void a_payment_that_is_not_there_is_not_found(void **state)
     (void)read_picture(payment_rows_pay(test.url, "T-1", NULL));
 }
 
+static void a_decision_knows_its_attempt_by_the_ordinal(void **state)
+{
+    struct attempt_id attempt;
+    const struct payment_id payment = make_unknown(&attempt);
+    (void)state;
+    run_about("WITH d AS (INSERT INTO routing_decision (id, payment_id, follows, channel_account,"
+              " routing_version, reasons) VALUES"
+              " (test.id(), $id, 0, 'stripe-main', 'v', '{}'),"
+              " (test.id(), $id, 1, NULL, 'v', '{}')) SELECT ''",
+              payment.uuid);
+    const struct query_picture picture = read_picture(payment);
+    assert_int_equal(picture.decision_count, 2);
+    assert_true(uuid_equal(picture.decisions[0].attempt.uuid, attempt.uuid));
+    assert_string_equal(picture.decisions[0].account, "stripe-main");
+    assert_true(uuid_is_nil(picture.decisions[1].attempt.uuid));
+}
+
 static void a_picture_has_all_that_the_rows_say(void **state)
 {
     struct attempt_id attempt;
@@ -466,6 +483,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_payment_that_is_not_there_is_not_found, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_picture_has_all_that_the_rows_say, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_decision_knows_its_attempt_by_the_ordinal, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_task_that_is_never_due_has_no_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_open_fence_says_when_recover_takes_over, set_up,
                                         tear_down),
