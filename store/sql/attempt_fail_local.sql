@@ -4,16 +4,22 @@
 WITH d AS MATERIALIZED (
     SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[])
         AS d(attempt_id, evidence_id, outbox_id, subject, reason)
+-- No version is asked for, so whoever held the row may have been away and back: the head is read under the lock.
+), held AS MATERIALIZED (
+    SELECT a.id, a.history_hash
+      FROM d JOIN oncepay.payment_attempt a ON a.id = d.attempt_id
+     WHERE a.status = 10
+     ORDER BY a.id
+       FOR NO KEY UPDATE OF a
 ), moved AS (
     UPDATE oncepay.payment_attempt a
        SET status = 60, version = a.version + 1, certainty = 2, evidence_id = d.evidence_id, error_code = d.reason,
            history_hash = oncepay.history_link(a.history_hash, 2::smallint, a.id, a.version + 1, 10::smallint,
                                                60::smallint, 'local.failed', d.reason, $6::text, d.evidence_id, now())
-      FROM d
+      FROM d JOIN held h ON h.id = d.attempt_id
      WHERE a.id = d.attempt_id AND a.status = 10
-    RETURNING a.id, a.payment_id, a.version, d.evidence_id, d.outbox_id, d.subject,
-              d.reason,
-              (SELECT o.history_hash FROM oncepay.payment_attempt o WHERE o.id = a.id) AS prev_hash
+    RETURNING a.id, a.payment_id, a.version, d.evidence_id, d.outbox_id, d.subject, d.reason,
+              h.history_hash AS prev_hash
 ), proof AS (
     INSERT INTO oncepay.evidence (payment_id, id, attempt_id, source, kind, phase, error_code, strength, proves,
                                   digest, excerpt)
