@@ -199,7 +199,7 @@ static inline natsConnection *bus_connection(struct bus *bus, enum bus_role role
 /* With the lock. Destroyed with the bus: libnats 3.4.1 may crash on what is destroyed while
  * messages arrive. */
 void bus_retire(struct bus *bus, natsSubscription *subscription, natsConnection *connection);
-/* Text to a reply subject on the pull connection; counts failures. Any thread, without the lock. */
+/* Text to a reply subject; counts failures. Any thread, without the lock. */
 void bus_dispose(struct bus *bus, const char *reply, const char *text);
 void bus_hand_back(struct bus *bus, natsMsg *message, int64_t delay_ms);
 

@@ -53,7 +53,7 @@ int bus_fd(const struct bus *bus);
 void bus_wakeup_clear(struct bus *bus);
 /* Sleeps until something may wait or timeout_ms passed; clears. Returns at once on a signal. */
 void bus_wait(struct bus *bus, int64_t timeout_ms);
-/* Both connections stand, as far as the pings know. For /readyz. */
+/* The connections that it cannot do without stand, as far as the pings know. For /readyz. */
 bool bus_is_connected(struct bus *bus);
 
 struct bus_stats {
