@@ -88,6 +88,28 @@ class Order(unittest.TestCase):
         self.assertEqual(self.problems("ab", "ba"), [])
 
 
+class History(unittest.TestCase):
+    def problems(self, *told):
+        log = [Event(kind) for _, kind in told]
+        for event, (version, kind) in zip(log, told):
+            event.payment, event.version, event.type = "p", version, kind
+        return checks.events_of_history(World([["p", "1", "0", "10"], ["p", "2", "10", "20"],
+                                               ["p", "3", "20", "50"], ["p", "4", "50", "50"]]),
+                                        log)
+
+    def test_each_end_is_told_and_others_need_not_be(self):
+        self.assertEqual(self.problems((1, "payment.accepted"), (3, "payment.succeeded"),
+                                       (4, "payment.double_success"), (0, "case.opened")), [])
+
+    def test_an_end_that_nobody_was_told(self):
+        self.assertEqual(len(self.problems((1, "payment.accepted"))), 1)
+        self.assertEqual(len(self.problems((1, "payment.accepted"), (3, "payment.failed"))), 1)
+
+    def test_what_never_happened(self):
+        self.assertEqual(len(self.problems((1, "payment.accepted"), (3, "payment.succeeded"),
+                                           (5, "payment.failed"))), 1)
+
+
 class World:
     """Answers statements with canned rows, in order."""
 
@@ -201,6 +223,13 @@ class Report(unittest.TestCase):
             self.assertEqual(report.missing_states(
                 dict(reached, **{name: 0}), [{"layout": dict(EVERYTHING, **{need: False})}]), [])
         self.assertEqual(report.missing_states(reached, unable), [])
+
+    def test_a_fault_that_met_nobody_is_told(self):
+        results = [{"begun": {"kill relay": 2, "dns late": 1}, "effective": {"dns late": 1}},
+                   {"begun": {"kill relay": 1}, "effective": {}}]
+        self.assertEqual(report.without_effect(results), ["kill relay"])
+        results[1]["effective"] = {"kill relay": 1}
+        self.assertEqual(report.without_effect(results), [])
 
     def test_what_cannot_be_is_said(self):
         can, why_not = main.allowed("/nowhere", "/nowhere")

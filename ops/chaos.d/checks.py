@@ -16,6 +16,8 @@ import books  # noqa: E402
 
 SHOWN_MAX = 10
 CREATE, REPLAY = 1, 2
+# What the stream says of a payment that has got there.
+TOLD = {"10": "payment.accepted", "50": "payment.succeeded", "90": "payment.failed"}
 STAGE_STREAMS = ["PAY_INTAKE", "PAY_ROUTE", "PAY_CREATE", "PAY_RECOVER", "PAY_SETTLE"]
 
 # Not final, and no person has been called: somebody must still be at work.
@@ -172,7 +174,21 @@ def events(world, watcher):
                 for identity in sorted(missing)]
     strangers = {event.id for event in log} - set(wanted)
     problems += ["event %s is on the stream and in no outbox" % identity for identity in strangers]
-    return problems + order_of_events(watcher, wanted)
+    return problems + events_of_history(world, log) + order_of_events(watcher, wanted)
+
+
+def events_of_history(world, log):
+    """What has happened to a payment was said, and nothing else was."""
+    told = {(event.payment, event.version, event.type) for event in log
+            if event.type.startswith("payment.")}
+    moves = {(row[0], int(row[1])): row[2:] for row in world.sql(
+        "SELECT payment_id, version, from_status, to_status FROM oncepay.state_history "
+        "WHERE entity = 1")}
+    problems = ["%s: nobody was told %s, version %d" % (payment, TOLD[to], version)
+                for (payment, version), (was, to) in moves.items()
+                if to in TOLD and to != was and (payment, version, TOLD[to]) not in told]
+    return problems + ["%s: %s, version %d, never happened" % (payment, kind, version)
+                       for payment, version, kind in told if (payment, version) not in moves]
 
 
 def first_places(events_in_order, wanted):

@@ -20,6 +20,7 @@ class Fault:
     def __init__(self, draw, variant):
         self.seconds = round(draw.uniform(*self.duration_s), 2)
         self.parameters = dict(self.drawn(draw), **variant)
+        self.card = " ".join([self.name, *variant.values()])
         self.things = set(self.touched())
 
     def drawn(self, draw):

@@ -54,13 +54,13 @@ class Weather(Fault):
                      [*WEATHER, "declined_stays_payable", "wrong_echo"])
 
     def begin(self, run):
-        self.is_set = run.world.set_rules(WEATHER[self.parameters["weather"]])
-        self.charges = run.charges()
+        run.world.set_rules(WEATHER[self.parameters["weather"]])
 
     def end(self, run):
+        rules = run.world.sim("/_sim/faults") or []
         run.world.set_rules(STEADY)
-        if self.is_set and run.charges() > self.charges:
-            run.saw("psp." + self.parameters["weather"])
+        if rules and rules[0]["applied"]:  # the one that it is named after
+            run.saw("psp." + self.parameters["weather"], rules[0]["applied"])
 
 
 def sign(body, account, at):

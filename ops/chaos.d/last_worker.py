@@ -32,6 +32,7 @@ class LastWorker:
             return
         before = self.requests()
         self.run.saw("worker_asleep_until_all_is_over")
+        self.run.effective[_Begin.card] += 1
         self.child.signal(SIGCONT)
         time.sleep(2.5)  # more than a send and its answer take
         if self.requests() != before:
@@ -46,6 +47,7 @@ class LastWorker:
 class _Begin:
     """As a schedule entry and as a fault that is over at once."""
     seconds = 0
+    card = "last_worker"
 
     def __init__(self, worker):
         self.at_s = worker.begin_at_s

@@ -74,6 +74,8 @@ class Run:
                                         options.port_base, layout)
         self.draw = random.Random("run %d" % options.seed)
         self.seen = collections.Counter()
+        self.begun = collections.Counter()      # faults by their card
+        self.effective = collections.Counter()  # those of them that were seen to do something
         self.problems = []
         self.poison = []
         self.excused = []
@@ -138,10 +140,6 @@ class Run:
         except OSError:
             return None
 
-    def charges(self):
-        """How many rows the simulator's ledger has."""
-        return (self.world.sim("/_sim/health") or {}).get("charges", 0)
-
     def ended_objects(self, count):
         """(account, object, status of the attempt) of some that are over."""
         return self.world.sql(
@@ -189,6 +187,7 @@ def play(run, entries, seconds):
         while todo and todo[0].at_s <= now:
             fault = todo.pop(0).fault
             world.note("begin " + str(fault))
+            run.begun[fault.card] += 1
             attempt(run, fault, fault.begin)
             running.append((now + fault.seconds, fault))
         for _, fault in running:
@@ -203,10 +202,13 @@ def play(run, entries, seconds):
 
 def attempt(run, fault, what):
     """A fault whose victim is just away has no effect; anything else is an error of ours."""
+    before = run.seen.total()
     try:
         what(run)
     except (sql.SqlError, ConnectionError, TimeoutError, subprocess.TimeoutExpired) as error:
         run.world.note("no effect: %s: %s" % (fault, error))
+    if run.seen.total() > before:
+        run.effective[fault.card] += 1
 
 
 def heal(run):
@@ -313,7 +315,8 @@ def execute(options):
         bad = world.close()
         if bad:
             run.problem("did not stop in order: %s" % bad)
-    result.update(seen=dict(sorted(run.seen.items())), problems=run.problems, ok=not run.problems)
+    result.update(seen=dict(sorted(run.seen.items())), begun=run.begun, effective=run.effective,
+                  problems=run.problems, ok=not run.problems)
     with open(options.json, "w") as file:
         json.dump(result, file, indent=2)
     return 0 if result["ok"] else 1

@@ -42,6 +42,11 @@ def missing_states(reached, results):
             if not reached.get(name) and (name not in states.NEEDS or states.NEEDS[name] in can)]
 
 
+def without_effect(results):
+    """Faults that began, and were not seen to do anything in any of the runs."""
+    return sorted(set(added(results, "begun")) - set(added(results, "effective")))
+
+
 def print_counts(title, counts):
     print("\n" + title)
     for name, count in counts.items():
@@ -54,6 +59,8 @@ def command(result):
 
 def show(results, seen, reached):
     print_counts("What happened (seen, not only planned)", seen)
+    for card in without_effect(results):
+        print("  began, and met nobody: " + card)
     print_counts("Rare states", {name: reached.get(name, 0) for name in states.names()})
     for text in sorted({text for result in results for text in result.get("skipped", [])}):
         print("  skipped: " + text)
@@ -84,8 +91,9 @@ def main():
     print("\nchaos: %s" % ("everything holds" if ok else "FAILED"))
     if arguments.json:
         with open(arguments.json, "w") as file:
-            json.dump({"ok": ok, "seen": seen, "states": reached, "never_reached": missing,
-                       "seeds": results}, file, indent=2)
+            json.dump({"ok": ok, "seen": seen, "without_effect": without_effect(results),
+                       "states": reached, "never_reached": missing, "seeds": results}, file,
+                      indent=2)
     sys.exit(0 if ok else 1)
 
 
