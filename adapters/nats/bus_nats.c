@@ -1,5 +1,5 @@
 /*
- * adapters/nats/bus_nats.c: the connections and their life. Options and their reasons are
+ * adapters/nats/bus_nats.c: the two connections and their life. Options and their reasons are
  * measured in research on libnats 3.4.1: without a write deadline a frozen server blocks a publish
  * for ever, and with the default reconnect buffer a publish made while disconnected is stored
  * minutes later.
@@ -373,8 +373,7 @@ static bool is_burst(struct bus *bus)
 
 natsConnection *bus_sender(struct bus *bus, enum bus_role role)
 {
-    const bool is_gathered =
-        is_burst(bus) && atomic_load(&bus->links[BUS_ROLE_BULK].connected);
+    const bool is_gathered = is_burst(bus) && atomic_load(&bus->links[BUS_ROLE_BULK].connected);
     return bus_connection(bus, is_gathered ? BUS_ROLE_BULK : role);
 }
 

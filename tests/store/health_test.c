@@ -85,7 +85,7 @@ static void ready_says_what_is_waited_for(void **state)
 #define ATTEMPT(n, status)                                                                         \
     "INSERT INTO oncepay.payment_attempt (id, payment_id, operation, number, ordinal,"             \
     " channel_account, method_type, amount, currency, provider_key, request_hash, request_bytes,"  \
-    " status, certainty, version, history_hash) VALUES"                              \
+    " status, certainty, version, history_hash) VALUES"                                            \
     " ('00000000-0000-7000-8000-0000000002" n "', '00000000-0000-7000-8000-0000000001" n           \
     "', 1, 1,"                                                                                     \
     " 1, 'a', 'card', 1, 'EUR', 'k" n "', sha256(''), '', " status ", 1, 1, '');"

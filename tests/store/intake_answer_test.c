@@ -121,7 +121,8 @@ static void a_target_is_paid_once_at_a_time(void **state)
         "WITH m AS (UPDATE payment SET status = 90, version = 2,"
         " history_hash = history_link(history_hash, 1::int2, id, 2, 10::int2, 90::int2, "
         "'no_route', 'none',"
-        " 'test', NULL, now()) RETURNING *), o AS (SELECT history_hash FROM payment WHERE status = 10)"
+        " 'test', NULL, now()) RETURNING *), o AS (SELECT history_hash FROM payment WHERE status = "
+        "10)"
         " INSERT INTO state_history (payment_id, entity, id, "
         "version,"
         " from_status, to_status, event, why, actor, prev_hash) SELECT id, 1, id, 2, 10, 90,"
@@ -230,7 +231,8 @@ static void a_tombstone_answers_the_payment_that_comes_later(void **state)
         " 0::int2, 95::int2, 'cancel', 'c', 'test', NULL, now()) FROM d RETURNING *) INSERT INTO "
         "state_history"
         " (payment_id, entity, id, version, from_status, to_status, event, why, actor, prev_hash)"
-        " SELECT id, 1, id, 1, 0, 95, 'cancel', 'c', 'test', decode(repeat('00', 32), 'hex') FROM m");
+        " SELECT id, 1, id, 1, 0, 95, 'cancel', 'c', 'test', decode(repeat('00', 32), 'hex') FROM "
+        "m");
     scene_add(scene, 1, NULL);
     scene_run(scene);
     scene_expect(scene, 0, INTAKE_CANCELED_BEFORE);

@@ -1,6 +1,7 @@
 /*
- * tests/store/plan_test.c: no statement of the stages scans a big table, whenever it was planned: on
- * empty tables and kept since, on full ones that nobody has analyzed, on full ones with statistics.
+ * tests/store/plan_test.c: no statement of the stages scans a big table, whenever it was planned:
+ * on empty tables and kept since, on full ones that nobody has analyzed, on full ones with
+ * statistics. Not among the tests yet: statements are left that do.
  * Statements are prepared as the stages prepare them (generic plans) and EXPLAINed.
  */
 #include <setjmp.h>
