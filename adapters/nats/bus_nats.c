@@ -1,5 +1,5 @@
 /*
- * adapters/nats/bus_nats.c: the two connections and their life. Options and their reasons are
+ * adapters/nats/bus_nats.c: the connections and their life. Options and their reasons are
  * measured in research on libnats 3.4.1: without a write deadline a frozen server blocks a publish
  * for ever, and with the default reconnect buffer a publish made while disconnected is stored
  * minutes later.
