@@ -7,9 +7,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
-#include <libpq-fe.h>
 
-#include "pipeline/clock.h"
 #include "store/attempt_store.h"
 #include "store/task_store.h"
 #include "tests/support/payment_rows.h"
@@ -491,45 +489,6 @@ static void a_local_end_needs_a_created_attempt(void **state)
     store_result_clear(&result);
 }
 
-static void execute(PGconn *connection, const char *sql)
-{
-    PGresult *result = PQexec(connection, sql);
-    const ExecStatusType status = PQresultStatus(result);
-    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
-        fail_msg("%s: %s", sql, PQerrorMessage(connection));
-    PQclear(result);
-}
-
-/* To the statement that waits, the attempt is CREATED before and after, but its head is another. */
-static void a_local_end_waits_for_an_attempt_that_is_away_and_comes_back(void **state)
-{
-    struct bench *bench = *state;
-    const struct local_end end = {
-        bench->attempt, bench->payment, { uuid_new() }, { uuid_new() }, "expired_before_start"
-    };
-    struct sql_call call;
-    struct store_result result = { 0 };
-    PGconn *other = PQconnectdb(bench->url);
-    execute(other, "BEGIN");
-    execute(other, "SELECT test.move_attempt(id, 20, 1, NULL, NULL) FROM oncepay.payment_attempt");
-    execute(other, "SELECT test.move_attempt(id, 10, 2, NULL, NULL) FROM oncepay.payment_attempt");
-    while (!store_is_ready(bench->store)) store_service(bench->store, clock_monotonic_us());
-    local_end_call(&call, &bench->arena, &end, 1, "create/test");
-    CHECK(store_send(bench->store, &call, 1));
-    while (pg_fixture_number(bench->url, "SELECT count(*) FROM pg_locks WHERE NOT granted") == 0)
-        store_service(bench->store, clock_monotonic_us());
-    execute(other, "COMMIT");
-    PQfinish(other);
-    enum status status = STATUS_RETRY;
-    while (!store_receive(bench->store, &result, 1, &status))
-        store_service(bench->store, clock_monotonic_us());
-    CHECK(status);
-    assert_int_equal(result_rows(&result), 1);
-    store_result_clear(&result);
-    assert_int_equal(number(bench, "SELECT version FROM oncepay.payment_attempt WHERE id = $id"),
-                     4);
-}
-
 static void a_case_is_opened_once_and_closed_with_the_attempt(void **state)
 {
     struct bench *bench = *state;
@@ -601,7 +560,6 @@ int main(void)
         BENCH_TEST(the_end_of_the_attempt_resolves_its_task),
         BENCH_TEST(an_overdue_fence_names_what_is_still_sending),
         BENCH_TEST(a_local_end_needs_a_created_attempt),
-        BENCH_TEST(a_local_end_waits_for_an_attempt_that_is_away_and_comes_back),
         BENCH_TEST(a_case_is_opened_once_and_closed_with_the_attempt),
     };
     return cmocka_run_group_tests(tests, start, stop);

@@ -1,0 +1,180 @@
+/*
+ * tests/store/two_sessions_test.c: what a statement does that waited for a row or a key which
+ * another session was about to commit: its snapshot is older than what it finds then.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <libpq-fe.h>
+
+#include "pipeline/clock.h"
+#include "store/attempt_store.h"
+#include "tests/support/payment_rows.h"
+
+static struct pg_fixture *fixture;
+
+struct bench {
+    const char *url;
+    struct store *first;
+    struct store *second;
+    struct arena arena;
+    struct payment_id payment;
+    struct attempt_id attempt;
+};
+
+static int start(void **state)
+{
+    (void)state;
+    fixture = pg_fixture_start();
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    pg_fixture_stop(fixture);
+    return 0;
+}
+
+static int open_bench(void **state)
+{
+    struct bench *bench = memory_allocate(sizeof *bench);
+    bench->url = pg_fixture_database(fixture);
+    payment_rows_install(bench->url);
+    bench->first = pg_fixture_store(bench->url);
+    bench->second = pg_fixture_store(bench->url);
+    bench->payment = payment_rows_pay(bench->url, "p-1", "o-1");
+    bench->attempt = payment_rows_attempt(bench->url, bench->payment);
+    *state = bench;
+    return 0;
+}
+
+static int close_bench(void **state)
+{
+    struct bench *bench = *state;
+    store_destroy(bench->first);
+    store_destroy(bench->second);
+    arena_finish(&bench->arena);
+    free(bench);
+    return 0;
+}
+
+static int64_t number(const struct bench *bench, const char *sql)
+{
+    return payment_rows_number(bench->url, sql, bench->attempt.uuid);
+}
+
+static void execute(PGconn *connection, const char *sql)
+{
+    PGresult *result = PQexec(connection, sql);
+    const ExecStatusType status = PQresultStatus(result);
+    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
+        fail_msg("%s: %s", sql, PQerrorMessage(connection));
+    PQclear(result);
+}
+
+/* Sends the call, and returns when it waits for a lock. */
+static void send_until_it_waits(struct bench *bench, struct store *store, struct sql_call *call)
+{
+    while (!store_is_ready(store)) store_service(store, clock_monotonic_us());
+    assert_int_equal(store_send(store, call, 1), STATUS_OK);
+    while (pg_fixture_number(bench->url, "SELECT count(*) FROM pg_locks WHERE NOT granted") == 0)
+        store_service(store, clock_monotonic_us());
+}
+
+static enum status receive(struct store *store, struct store_result *out_result)
+{
+    enum status status = STATUS_RETRY;
+    while (!store_receive(store, out_result, 1, &status))
+        store_service(store, clock_monotonic_us());
+    return status;
+}
+
+/* To the statement that waits, the attempt is CREATED before and after, but its head is another. */
+static void a_local_end_takes_an_attempt_that_was_away_and_came_back(void **state)
+{
+    struct bench *bench = *state;
+    const struct local_end end = {
+        bench->attempt, bench->payment, { uuid_new() }, { uuid_new() }, "expired_before_start"
+    };
+    struct sql_call call;
+    struct store_result result = { 0 };
+    PGconn *other = PQconnectdb(bench->url);
+    execute(other, "BEGIN");
+    execute(other, "SELECT test.move_attempt(id, 20, 1, NULL, NULL) FROM oncepay.payment_attempt");
+    execute(other, "SELECT test.move_attempt(id, 10, 2, NULL, NULL) FROM oncepay.payment_attempt");
+    local_end_call(&call, &bench->arena, &end, 1, "create/test");
+    send_until_it_waits(bench, bench->first, &call);
+    execute(other, "COMMIT");
+    PQfinish(other);
+    assert_int_equal(receive(bench->first, &result), STATUS_OK);
+    assert_int_equal(result_rows(&result), 1);
+    store_result_clear(&result);
+    assert_int_equal(number(bench, "SELECT version FROM oncepay.payment_attempt WHERE id = $id"),
+                     4);
+}
+
+/* What a lost connection leaves running: the first writing, whose outcome nobody has heard. */
+static void begin_result(struct bench *bench, const struct attempt_outcome *outcome)
+{
+    struct sql_call calls[2];
+    struct store_result results[2] = { { 0 } };
+    sql_call_begin(&calls[0], STMT_BEGIN, &bench->arena);
+    attempt_result_call(&calls[1], &bench->arena, outcome, 1, "create/test", "stripe-main");
+    assert_int_equal(store_run_many(bench->first, calls, 2, results), STATUS_OK);
+    for (size_t i = 0; i < 2; i++) store_result_clear(&results[i]);
+}
+
+static void commit(struct bench *bench)
+{
+    struct sql_call call;
+    struct store_result result = { 0 };
+    sql_call_begin(&call, STMT_COMMIT, &bench->arena);
+    assert_int_equal(store_run(bench->first, &call, &result), STATUS_OK);
+    store_result_clear(&result);
+}
+
+/* Evidence that decides nothing: no row of the attempt's is in the way, only the key. */
+static void a_repeat_meets_the_evidence_of_a_commit_in_doubt(void **state)
+{
+    struct bench *bench = *state;
+    const struct attempt_outcome outcome = {
+        .attempt = bench->attempt,
+        .payment = bench->payment,
+        .version = 1,
+        .from = ATTEMPT_CREATED,
+        .verdict = { .strength = 60, .reason = "says_nothing" },
+        .observation = { .kind = OBSERVED_TRANSPORT_LOST,
+                         .source = SOURCE_WEBHOOK,
+                         .phase = PHASE_ANSWERED,
+                         .excerpt = "{}" },
+        .evidence = { uuid_new() },
+        .event = "webhook",
+        .policy_version = "1-test",
+    };
+    struct sql_call call;
+    struct store_result result = { 0 };
+    begin_result(bench, &outcome);
+    attempt_result_call(&call, &bench->arena, &outcome, 1, "create/test", "stripe-main");
+    send_until_it_waits(bench, bench->second, &call);
+    commit(bench);
+    assert_int_equal(receive(bench->second, &result), STATUS_LOST_RACE); /* not BAD_DATA */
+    attempt_result_call(&call, &bench->arena, &outcome, 1, "create/test", "stripe-main");
+    assert_int_equal(store_run(bench->second, &call, &result), STATUS_OK);
+    store_result_clear(&result);
+    assert_int_equal(number(bench, "SELECT count(*) FROM oncepay.evidence WHERE attempt_id = $id"),
+                     1);
+}
+
+#define BENCH_TEST(name) cmocka_unit_test_setup_teardown(name, open_bench, close_bench)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BENCH_TEST(a_local_end_takes_an_attempt_that_was_away_and_came_back),
+        BENCH_TEST(a_repeat_meets_the_evidence_of_a_commit_in_doubt),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}
