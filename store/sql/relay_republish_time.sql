@@ -1,8 +1,11 @@
 -- Where republishing begins for a time: the earliest transaction among the first events drawn since, looked for in
 -- ever longer spans. $1 that time. -> xid; no row: nothing since.
 SELECT w.xid
-  FROM (VALUES (1, interval '1 minute'), (2, interval '1 hour'), (3, interval '1 day'), (4, NULL))
-       AS span (place, width)
+  -- In order before the look-ups: sorted after them, all four would be made.
+  FROM (SELECT *
+          FROM (VALUES (1, interval '1 minute'), (2, interval '1 hour'), (3, interval '1 day'), (4, NULL))
+               AS v (place, width)
+         ORDER BY v.place) AS span
  CROSS JOIN LATERAL (
         SELECT f.xid, f.id
           FROM (SELECT o.xid, o.id FROM oncepay.outbox o
