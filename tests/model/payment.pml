@@ -36,6 +36,7 @@ c_decl {
 #define SETTLED_BY_OTHER 15
 #define SECOND_PAYMENT_PAYS 16
 #define STRAY_KEPT 17
+#define ALL_AT_REST 18
 
 #ifndef PAYMENTS
 #define PAYMENTS 1 /* all for one target */
@@ -821,6 +822,7 @@ inline check_attempt(a)
 proctype quiet()
 {
     timeout ->
+    RARE(ALL_AT_REST);
     if
     :: HAS_OWNER(0) -> RARE(PERSON_OWNS)
     :: else
