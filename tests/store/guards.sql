@@ -242,6 +242,39 @@ SELECT guard.move('failed', 95);
 SELECT guard.move('created', 20, has_history => false);
 -- case OP005 a move whose history does not link (I8)
 SELECT guard.move('created', 20, is_linked => false);
+-- case OP005 a move whose history says something else than was hashed (I8)
+WITH o AS (SELECT * FROM oncepay.payment WHERE id = guard.id('created')),
+h AS (INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor,
+                                         prev_hash, at)
+      SELECT id, 1, id, 2, 10, 20, 'moved', 'another reason', 'test', history_hash, now() FROM o)
+UPDATE oncepay.payment p
+   SET status = 20, version = 2,
+       history_hash = oncepay.history_link(o.history_hash, 1::int2, o.id, 2, 10::int2, 20::int2, 'moved', 'w', 'test',
+                                           NULL, now())
+  FROM o WHERE p.id = o.id;
+-- case 00000 two move at once
+WITH o AS (SELECT * FROM oncepay.payment WHERE id IN (guard.id('created'), guard.id('running'))),
+h AS (INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor,
+                                         prev_hash, at)
+      SELECT id, 1, id, version + 1, status, 20, 'moved', 'w', 'test', history_hash, now() FROM o)
+UPDATE oncepay.payment p
+   SET status = 20, version = p.version + 1,
+       history_hash = oncepay.history_link(o.history_hash, 1::int2, o.id, o.version + 1, o.status, 20::int2, 'moved', 'w',
+                                           'test', NULL, now())
+  FROM o WHERE p.id = o.id;
+-- case OP005 two move at once, and one of them has no history
+WITH o AS (SELECT * FROM oncepay.payment WHERE id IN (guard.id('created'), guard.id('running'))),
+h AS (INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor,
+                                         prev_hash, at)
+      SELECT id, 1, id, version + 1, status, 20, 'moved', 'w', 'test', history_hash, now() FROM o
+       WHERE id = guard.id('created'))
+UPDATE oncepay.payment p
+   SET status = 20, version = p.version + 1,
+       history_hash = oncepay.history_link(o.history_hash, 1::int2, o.id, o.version + 1, o.status, 20::int2, 'moved', 'w',
+                                           'test', NULL, now())
+  FROM o WHERE p.id = o.id;
+-- case 00000 an update of nothing
+UPDATE oncepay.payment SET status = 50 WHERE out_trade_no = 'nothing';
 -- case OP005 a move that skips a version
 SELECT guard.move('created', 20, step => 2);
 -- case OP005 a move that keeps its version
@@ -301,6 +334,9 @@ UPDATE oncepay.active_payment SET hold = NULL, version = version + 1 WHERE targe
 UPDATE oncepay.active_payment SET hold = 'h' WHERE target_id = 'running';
 -- case OP010 a pointer names a payment of another target
 UPDATE oncepay.active_payment SET payment_id = guard.id('second'), version = version + 1 WHERE target_id = 'failed';
+-- case OP010 a pointer's target changes
+SELECT guard.pay('x', target => 'x');
+UPDATE oncepay.active_payment SET target_id = 'y', version = version + 1 WHERE target_id = 'x';
 -- case OP010 a pointer names no payment at all
 INSERT INTO oncepay.active_payment (merchant, target_kind, target_id, payment_id, version)
 VALUES ('m-1001', 'order', 'nothing', guard.id('nothing'), 1);
@@ -365,6 +401,8 @@ SELECT guard.attempt_move('a-sending', 40, 'request_bytes = ''y''');
 SELECT guard.attempt_move('a-sending', 40, 'first_sent_at = now()');
 -- case OP005 an attempt changes its ordinal
 SELECT guard.attempt_move('a-sending', 40, 'ordinal = 2');
+-- case OP005 an attempt's id changes
+SELECT guard.attempt_move('a-sending', 40, 'id = guard.id(''other'')');
 -- case OP007 an attempt deleted
 DELETE FROM oncepay.payment_attempt;
 
@@ -425,6 +463,8 @@ UPDATE oncepay.payment_operation SET status = 50;
 SELECT guard.operation_move('refund', 50, has_history => false);
 -- case OP005 an operation changes its amount (I12)
 SELECT guard.operation_move('refund', 50, 'amount = 99');
+-- case OP005 an operation's id changes
+SELECT guard.operation_move('refund', 50, 'id = guard.id(''other'')');
 -- case OP007 an operation deleted
 DELETE FROM oncepay.payment_operation;
 
@@ -476,6 +516,8 @@ UPDATE oncepay.recovery_task SET status = 40, version = version + 1;
 UPDATE oncepay.recovery_task SET status = 20;
 -- case OP005 a task changes its pinned policy
 UPDATE oncepay.recovery_task SET policy_version = 'v2', version = version + 1;
+-- case OP005 a task's id changes
+UPDATE oncepay.recovery_task SET id = guard.id('other'), version = version + 1;
 -- case OP005 a resolved task comes back
 UPDATE oncepay.recovery_task SET status = 50, version = version + 1;
 UPDATE oncepay.recovery_task SET status = 10, version = version + 1;
