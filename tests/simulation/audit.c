@@ -5,7 +5,7 @@
 #include "tests/simulation/check.h"
 #include "tests/simulation/parts.h"
 
-/* --- I9 ----------------------------------------------------------------------------------------- */
+/* --- I9 --------------------------------------------------------------------------------------- */
 
 static size_t attempt_of_charge(const struct database *database, const struct charge *charge)
 {
@@ -47,8 +47,8 @@ static void audit_charge(struct world *world, const struct charge *charge)
     if (!attempt_state_is_terminal(attempt->status)) return; /* up to the UNKNOWN ones */
     if (charge->is_contradicted && database_payment_has_open_case(database, attempt->payment, true))
         return; /* the PSP lied, and a person looks */
-    world_fail(world, "I9", "the PSP charged %s of payment %s, our attempt is %s%s",
-               charge->object, database->payments[attempt->payment].out_trade_no,
+    world_fail(world, "I9", "the PSP charged %s of payment %s, our attempt is %s%s", charge->object,
+               database->payments[attempt->payment].out_trade_no,
                attempt_state_name((int)attempt->status), is_ours ? " with another amount" : "");
 }
 
@@ -90,8 +90,8 @@ static void audit_once(struct world *world, const struct charge *charge)
     }
     for (size_t i = 0; i < database->stray_count; i++) {
         const struct stored_stray *row = &database->strays[i];
-        count += row->account == charge->account &&
-                 strcmp(row->provider_object, charge->object) == 0;
+        count +=
+            row->account == charge->account && strcmp(row->provider_object, charge->object) == 0;
     }
     if (count > 1)
         world_fail(world, "I17", "the charge %s stands in our books %zu times", charge->object,
@@ -122,7 +122,7 @@ static void audit_books(struct world *world)
     }
 }
 
-/* --- I5, I8, I17 -------------------------------------------------------------------------------- */
+/* --- I5, I8, I17 ------------------------------------------------------------------------------ */
 
 static void audit_entity(struct world *world, enum entity entity, struct uuid id, int status,
                          int32_t version)
@@ -170,8 +170,8 @@ static void audit_ends(struct world *world, size_t payment)
             const struct history_row *other = &database->history[k];
             if (other->entity == ENTITY_PAYMENT && other->payment == payment &&
                 !uuid_is_nil(row->evidence.uuid) &&
-                uuid_equal(row->evidence.uuid, other->evidence.uuid) &&
-                row->from != row->to && other->from != other->to) {
+                uuid_equal(row->evidence.uuid, other->evidence.uuid) && row->from != row->to &&
+                other->from != other->to) {
                 world_fail(world, "I17", "one end was applied to payment %s twice",
                            payment_row->out_trade_no);
             }
@@ -181,9 +181,9 @@ static void audit_ends(struct world *world, size_t payment)
         world_fail(world, "I17", "payment %s left its wait %zu times", payment_row->out_trade_no,
                    ends);
     const bool is_paid = payment_row->status == PAYMENT_CAPTURED;
-    const int64_t captured =
-        is_paid && payment_row->capture == REQUEST_CAPTURE_AUTOMATIC ? payment_row->amount.minor
-                                                                      : 0;
+    const int64_t captured = is_paid && payment_row->capture == REQUEST_CAPTURE_AUTOMATIC
+                                 ? payment_row->amount.minor
+                                 : 0;
     if (payment_row->captured_minor != captured)
         world_fail(world, "I17", "payment %s captured %" PRId64, payment_row->out_trade_no,
                    payment_row->captured_minor);
@@ -203,7 +203,7 @@ static void audit_history(struct world *world)
     }
 }
 
-/* --- I10, I13 ----------------------------------------------------------------------------------- */
+/* --- I10, I13 --------------------------------------------------------------------------------- */
 
 /* I10, as verify_i10.sql asks it. */
 static void audit_successes(struct world *world)
@@ -223,8 +223,7 @@ static void audit_successes(struct world *world)
             if (is_same && other->status == ATTEMPT_SUCCEEDED &&
                 !database_has_case(database, k, CASE_STRAY_FACT)) {
                 world_fail(world, "I10", "two successes of %s, and no case",
-                           payment->target_id != NULL ? payment->target_id
-                                                      : payment->out_trade_no);
+                           payment->target_id != NULL ? payment->target_id : payment->out_trade_no);
             }
         }
     }
@@ -308,8 +307,20 @@ static void audit_events(struct world *world)
     }
 }
 
+/* A transaction that is left open would hold the relay's mark for ever. */
+static void audit_transactions(struct world *world)
+{
+    for (size_t i = 0; i < world->database->running_count; i++) {
+        const struct job *job = world->database->running[i];
+        if (job->xid < world->database->next_xid - RUNNING_MAX)
+            world_fail(world, "rest", "transaction %" PRId64 " of %s never ends", job->xid,
+                       job->worker->name);
+    }
+}
+
 void audit_rest(struct world *world)
 {
+    audit_transactions(world);
     audit_history(world);
     audit_successes(world);
     audit_books(world);

@@ -46,7 +46,7 @@ void bank_begin(struct world *world)
               bank->has_webhooks ? "with" : "without");
 }
 
-/* --- what it shows ------------------------------------------------------------------------------ */
+/* --- what it shows ---------------------------------------------------------------------------- */
 
 static enum observation_kind kind_of(enum charge_state state)
 {
@@ -79,8 +79,7 @@ static struct observation show(const struct world *world, const struct charge *c
         .decline = charge->state == CHARGE_DECLINED ? DECLINE_GENERIC : DECLINE_NONE,
         .handed_out = charge->is_handed_out,
         .object_payable = charge->is_payable && tells,
-        .observed_at_us =
-            charge->state == CHARGE_SUCCEEDED ? charge->succeeded_us : world->now_us,
+        .observed_at_us = charge->state == CHARGE_SUCCEEDED ? charge->succeeded_us : world->now_us,
         .excerpt = "{}",
     };
 }
@@ -94,7 +93,7 @@ static struct observation plain(enum observation_kind kind, int http_status, con
                                  .excerpt = "{}" };
 }
 
-/* --- webhooks ----------------------------------------------------------------------------------- */
+/* --- webhooks --------------------------------------------------------------------------------- */
 
 struct hook {
     size_t account;
@@ -157,7 +156,7 @@ static void contradict(struct world *world, struct charge *charge)
     send_observation(world, charge, &observation);
 }
 
-/* --- charges ------------------------------------------------------------------------------------ */
+/* --- charges ---------------------------------------------------------------------------------- */
 
 static const char *state_word(enum charge_state state)
 {
@@ -258,8 +257,8 @@ static struct charge *charge_card(struct world *world, const struct call *call)
     const bool declines_again = bank->profile == BANK_KEEPS_SUCCESSES &&
                                 choice_strikes(choices, CHOICE_BANK_DECLINES, call->tag);
     if (declines || declines_again) {
-        charge->is_payable = bank->profile == BANK_DECLINED_PAYABLE ||
-                             bank->profile == BANK_DECLINED_PAYABLE_UNTOLD;
+        charge->is_payable =
+            bank->profile == BANK_DECLINED_PAYABLE || bank->profile == BANK_DECLINED_PAYABLE_UNTOLD;
         move_charge(world, charge, CHARGE_DECLINED);
         if (charge->is_payable) leave_open(world, charge);
     } else if (choice_strikes(choices, CHOICE_BANK_PENDS, call->tag)) {
@@ -277,7 +276,7 @@ static struct charge *charge_card(struct world *world, const struct call *call)
     return charge;
 }
 
-/* --- answers ------------------------------------------------------------------------------------ */
+/* --- answers ---------------------------------------------------------------------------------- */
 
 struct answer_on_its_way {
     struct call *call;
@@ -321,7 +320,7 @@ static void answer(struct world *world, struct call *call, struct observation ob
                  observation);
 }
 
-/* --- requests ----------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 static struct bank_key *find_key(struct world *world, const struct call *call)
 {
@@ -340,9 +339,8 @@ static struct bank_key *find_key(struct world *world, const struct call *call)
         }
     }
     const size_t at = database_room(world, &bank->key_count, BANK_KEYS_MAX, "the PSP's keys");
-    bank->keys[at] = (struct bank_key){ .account = call->account,
-                                        .key = call->key,
-                                        .first_us = world->now_us };
+    bank->keys[at] =
+        (struct bank_key){ .account = call->account, .key = call->key, .first_us = world->now_us };
     return &bank->keys[at];
 }
 

@@ -29,13 +29,13 @@ struct charge {
     const char *object;
     size_t account;
     const char *key;
-    struct money amount;        /* what was asked for */
-    struct money amount_shown;  /* what it took and shows: another after a wrong echo */
+    struct money amount;       /* what was asked for */
+    struct money amount_shown; /* what it took and shows: another after a wrong echo */
     enum charge_state state;
     bool is_handed_out;
     bool is_payable;
     int64_t succeeded_us;
-    unsigned tag; /* number of the payment, as subject of its choices */
+    unsigned tag;         /* number of the payment, as subject of its choices */
     bool is_remembered;   /* from before our database lost its last commits */
     bool is_contradicted; /* a webhook said the opposite of what the ledger says */
 };
@@ -76,8 +76,7 @@ struct call {
     struct request_id request;
     unsigned tag;
     bool is_over; /* the caller has its answer, or gave up */
-    void (*answered)(struct world *world, struct call *call,
-                     const struct observation *observation);
+    void (*answered)(struct world *world, struct call *call, const struct observation *observation);
     void *owner;
 };
 

@@ -13,7 +13,7 @@ const char *reached_word(unsigned what)
     return WORDS[what];
 }
 
-/* --- after each step ---------------------------------------------------------------------------- */
+/* --- after each step -------------------------------------------------------------------------- */
 
 /* I1: a live payment is what its target's pointer names, and the reverse. */
 static void check_pointer(struct world *world, size_t payment)
@@ -39,8 +39,7 @@ static void check_successes(struct world *world, size_t payment)
 {
     const struct database *database = world->database;
     const struct payment_row *row = &database->payments[payment];
-    const bool holds =
-        row->status == PAYMENT_CAPTURED || row->status == PAYMENT_AUTHORIZED;
+    const bool holds = row->status == PAYMENT_CAPTURED || row->status == PAYMENT_AUTHORIZED;
     if (row->target_id == NULL || !holds) return;
     for (size_t i = 0; i < database->payment_count; i++) {
         const struct payment_row *other = &database->payments[i];
@@ -64,17 +63,16 @@ static void check_creates(struct world *world, size_t payment)
         if (attempt->payment != payment) continue;
         has_success = has_success || attempt->status == ATTEMPT_SUCCEEDED;
         const bool is_open = !attempt_state_is_terminal(attempt->status);
-        const bool may_be =
-            row->status == PAYMENT_AUTHORIZING || row->status == PAYMENT_CANCELING ||
-            database_has_case(database, i, CASE_UNRECORDED_SEND);
+        const bool may_be = row->status == PAYMENT_AUTHORIZING ||
+                            row->status == PAYMENT_CANCELING ||
+                            database_has_case(database, i, CASE_UNRECORDED_SEND);
         if (is_open && !may_be) {
             world_fail(world, "I18", "payment %s is %s and its create is %s", row->out_trade_no,
                        payment_state_name((int)row->status),
                        attempt_state_name((int)attempt->status));
         }
     }
-    const bool needs_success =
-        row->status == PAYMENT_AUTHORIZED || row->status == PAYMENT_CAPTURED;
+    const bool needs_success = row->status == PAYMENT_AUTHORIZED || row->status == PAYMENT_CAPTURED;
     if (needs_success && !has_success)
         world_fail(world, "I18", "payment %s is %s and no create of it succeeded",
                    row->out_trade_no, payment_state_name((int)row->status));
@@ -94,19 +92,17 @@ void check_step(struct world *world)
     }
 }
 
-/* --- requests ----------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 void check_request_row(struct world *world, size_t attempt, enum request_kind kind)
 {
     const struct database *database = world->database;
-    const struct payment_row *payment =
-        &database->payments[database->attempts[attempt].payment];
-    const size_t target = database_target(database, payment->merchant, payment->target_kind,
-                                          payment->target_id);
+    const struct payment_row *payment = &database->payments[database->attempts[attempt].payment];
+    const size_t target =
+        database_target(database, payment->merchant, payment->target_kind, payment->target_id);
     const bool is_send = kind == REQUEST_CREATE || kind == REQUEST_REPLAY;
     if (is_send && (payment_state_is_terminal(payment->status) ||
-                    payment->status == PAYMENT_CANCELING ||
-                    payment->status == PAYMENT_CAPTURED)) {
+                    payment->status == PAYMENT_CANCELING || payment->status == PAYMENT_CAPTURED)) {
         world_fail(world, "I20", "a %s is fenced, and payment %s is %s",
                    request_kind_name((int)kind), payment->out_trade_no,
                    payment_state_name((int)payment->status));
@@ -179,7 +175,7 @@ void check_observation(struct world *world, struct evidence_id evidence)
         world_fail(world, "D", "an observation was made, and there is no row of it");
 }
 
-/* --- messages ----------------------------------------------------------------------------------- */
+/* --- messages --------------------------------------------------------------------------------- */
 
 void check_ack(struct world *world, size_t stream, const struct command *command)
 {
@@ -204,8 +200,7 @@ static bool has_key_row(const struct world *world, const struct pay_request *req
     const struct database *database = world->database;
     for (size_t i = 0; i < database->key_count; i++) {
         *out = &database->keys[i];
-        if (memcmp((*out)->key_hash, request->key_hash, sizeof request->key_hash) == 0)
-            return true;
+        if (memcmp((*out)->key_hash, request->key_hash, sizeof request->key_hash) == 0) return true;
     }
     return false;
 }

@@ -119,8 +119,7 @@ int64_t choice_delay_us(struct choices *choices, enum choice_site delay, unsigne
 char *plan_format(const struct plan *plan, char text[PLAN_TEXT_SIZE])
 {
     int length = snprintf(text, PLAN_TEXT_SIZE, "%" PRIu64, plan->seed);
-    const bool is_whole =
-        plan->sites_off == 0 && plan->requests_off == 0 && plan->skip_count == 0;
+    const bool is_whole = plan->sites_off == 0 && plan->requests_off == 0 && plan->skip_count == 0;
     if (is_whole) return text;
     length += snprintf(text + length, PLAN_TEXT_SIZE - (size_t)length, ":%" PRIx64 ":%" PRIx64 ":",
                        plan->sites_off, plan->requests_off);
@@ -145,8 +144,8 @@ static bool parse_skips(char *rest, struct plan *out)
             rest = *end == '.' || *end == '+' ? end + 1 : end;
         }
         if (out->skip_count == CHOICE_SKIPS_MAX || parts[0] >= CHOICE_COUNT) return false;
-        out->skips[out->skip_count++] = (struct choice_fired){
-            (uint8_t)parts[0], (uint8_t)parts[1], (uint16_t)parts[2] };
+        out->skips[out->skip_count++] =
+            (struct choice_fired){ (uint8_t)parts[0], (uint8_t)parts[1], (uint16_t)parts[2] };
     }
     return true;
 }

@@ -36,7 +36,7 @@ size_t database_room(struct world *world, size_t *count, size_t limit, const cha
     return (*count)++;
 }
 
-/* --- transactions ------------------------------------------------------------------------------ */
+/* --- transactions ----------------------------------------------------------------------------- */
 
 int64_t database_number(struct database *database, const struct job *job)
 {
@@ -90,15 +90,15 @@ const char *database_snapshot(struct world *world, int64_t *out_xmin)
     for (size_t i = 0; i < database->running_count; i++) xids[i] = database->running[i]->xid;
     qsort(xids, database->running_count, sizeof *xids, by_xid);
     *out_xmin = database->running_count > 0 ? xids[0] : database->next_xid;
-    int length = snprintf(text, 3 * XID_LENGTH, "%" PRId64 ":%" PRId64 ":", *out_xmin,
-                          database->next_xid);
+    int length =
+        snprintf(text, 3 * XID_LENGTH, "%" PRId64 ":%" PRId64 ":", *out_xmin, database->next_xid);
     for (size_t i = 0; i < database->running_count; i++) {
         length += snprintf(text + length, XID_LENGTH, "%s%" PRId64, i == 0 ? "" : ",", xids[i]);
     }
     return text;
 }
 
-/* --- rows -------------------------------------------------------------------------------------- */
+/* --- rows ------------------------------------------------------------------------------------- */
 
 size_t database_payment(const struct database *database, struct payment_id id)
 {
@@ -247,8 +247,9 @@ static struct closing closing_of(const struct database *database, struct request
         if (!uuid_equal(row->request.uuid, request.uuid)) continue;
         const enum evidence_source source = row->observation.source;
         closing.is_closed = closing.is_closed || row->closure != CLOSURE_OPEN;
-        closing.is_known = closing.is_known || (row->closure == CLOSURE_KNOWN &&
-                                                (source == SOURCE_ANSWER || source == SOURCE_REPLAY));
+        closing.is_known =
+            closing.is_known ||
+            (row->closure == CLOSURE_KNOWN && (source == SOURCE_ANSWER || source == SOURCE_REPLAY));
     }
     return closing;
 }
@@ -279,13 +280,12 @@ struct request_sums database_requests_of(const struct database *database, size_t
     return sums;
 }
 
-/* --- guarded writes ----------------------------------------------------------------------------- */
+/* --- guarded writes --------------------------------------------------------------------------- */
 
 static void add_history(struct world *world, struct history_row row)
 {
     struct database *database = world->database;
-    const size_t at =
-        database_room(world, &database->history_count, HISTORY_MAX, "state_history");
+    const size_t at = database_room(world, &database->history_count, HISTORY_MAX, "state_history");
     database->history[at] = row;
     database->is_dirty = true;
     if (row.payment != SIZE_MAX) database->payments[row.payment].is_dirty = true;
@@ -301,8 +301,8 @@ static void add_history(struct world *world, struct history_row row)
               state_name(row.entity, row.to), (int)row.version, row.event);
 }
 
-void database_birth(struct world *world, enum entity entity, struct uuid id, size_t payment,
-                    int to, const char *event)
+void database_birth(struct world *world, enum entity entity, struct uuid id, size_t payment, int to,
+                    const char *event)
 {
     add_history(world, (struct history_row){ .entity = entity,
                                              .id = id,
@@ -336,11 +336,11 @@ static void check_proof(struct world *world, const struct stored_attempt *row,
     const struct database *database = world->database;
     const size_t attempt = (size_t)(row - database->attempts);
     const struct stored_evidence *proof = database_evidence(database, row->evidence);
-    bool is_proof = proof != NULL && proof->attempt == attempt && proof->proves == (int)row->certainty &&
-                    (row->status == ATTEMPT_SUCCEEDED
-                         ? proof->proves == CERTAINTY_CONFIRMED_SUCCESS
-                         : proof->proves == CERTAINTY_NO_SIDE_EFFECT ||
-                               proof->proves == CERTAINTY_DEFINITE_FAILURE);
+    bool is_proof =
+        proof != NULL && proof->attempt == attempt && proof->proves == (int)row->certainty &&
+        (row->status == ATTEMPT_SUCCEEDED ? proof->proves == CERTAINTY_CONFIRMED_SUCCESS
+                                          : proof->proves == CERTAINTY_NO_SIDE_EFFECT ||
+                                                proof->proves == CERTAINTY_DEFINITE_FAILURE);
     if (is_proof && proof->observation.source == SOURCE_LOCAL) {
         is_proof = from == ATTEMPT_CREATED && row->certainty == CERTAINTY_NO_SIDE_EFFECT;
         for (size_t i = 0; i < database->request_count; i++) {
@@ -381,13 +381,11 @@ void database_move_attempt(struct world *world, size_t attempt, enum attempt_sta
 void database_move_task(struct world *world, size_t task, enum task_state next)
 {
     struct stored_task *row = &world->database->tasks[task];
-    const bool is_listed =
-        transition_find(ENTITY_TASK, (int)row->status, (int)next) != NULL ||
-        (row->status == next && next != TASK_RESOLVED);
+    const bool is_listed = transition_find(ENTITY_TASK, (int)row->status, (int)next) != NULL ||
+                           (row->status == next && next != TASK_RESOLVED);
     if (!is_listed) {
-        world_fail(world, "I5", "task %s: %s -> %s is not listed",
-                   world_short(world, row->id.uuid), task_state_name((int)row->status),
-                   task_state_name((int)next));
+        world_fail(world, "I5", "task %s: %s -> %s is not listed", world_short(world, row->id.uuid),
+                   task_state_name((int)row->status), task_state_name((int)next));
     }
     if (row->status != next)
         world_say(world, "  task %s of attempt %s: %s -> %s", world_short(world, row->id.uuid),
@@ -416,8 +414,8 @@ void database_command(struct world *world, struct outbox_id id, enum command_kin
     };
 }
 
-void database_event(struct world *world, struct outbox_id id, enum event_type type,
-                    size_t payment, int32_t version, bool safe_to_pay_again)
+void database_event(struct world *world, struct outbox_id id, enum event_type type, size_t payment,
+                    int32_t version, bool safe_to_pay_again)
 {
     struct database *database = world->database;
     const size_t at = database_room(world, &database->outbox_count, OUTBOX_MAX, "outbox");

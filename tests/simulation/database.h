@@ -259,7 +259,7 @@ struct database *database_create(void);
 void database_destroy(struct database *database);
 void database_begin(struct world *world);
 
-/* --- transactions ------------------------------------------------------------------------------ */
+/* --- transactions ----------------------------------------------------------------------------- */
 
 int64_t database_number(struct database *database, const struct job *job);
 void database_end(struct database *database, const struct job *job);
@@ -269,7 +269,7 @@ void database_unlock(struct database *database, const struct job *job);
 /* "xmin:xmax:xip,…" as pg_current_snapshot writes it, in the world's arena; also its xmin. */
 const char *database_snapshot(struct world *world, int64_t *out_xmin);
 
-/* --- rows by what names them; SIZE_MAX if there is none ---------------------------------------- */
+/* --- rows by what names them; SIZE_MAX if there is none --------------------------------------- */
 
 size_t database_payment(const struct database *database, struct payment_id id);
 size_t database_payment_by_number(const struct database *database, const char *merchant,
@@ -303,7 +303,7 @@ struct request_sums {
 struct request_sums database_requests_of(const struct database *database, size_t attempt,
                                          struct request_id except, bool keeps_results);
 
-/* --- guarded writes ----------------------------------------------------------------------------- */
+/* --- guarded writes --------------------------------------------------------------------------- */
 
 /* Status, version + 1 and history; a pair that is not listed fails the run. */
 void database_move_payment(struct world *world, size_t payment, enum payment_state next,
@@ -311,16 +311,16 @@ void database_move_payment(struct world *world, size_t payment, enum payment_sta
 void database_move_attempt(struct world *world, size_t attempt, enum attempt_state next,
                            const char *event, struct evidence_id evidence);
 void database_move_task(struct world *world, size_t task, enum task_state next);
-void database_birth(struct world *world, enum entity entity, struct uuid id, size_t payment,
-                    int to, const char *event);
+void database_birth(struct world *world, enum entity entity, struct uuid id, size_t payment, int to,
+                    const char *event);
 void database_command(struct world *world, struct outbox_id id, enum command_kind kind,
                       size_t stream, struct uuid entity, int32_t version, size_t payment);
-void database_event(struct world *world, struct outbox_id id, enum event_type type,
-                    size_t payment, int32_t version, bool safe_to_pay_again);
+void database_event(struct world *world, struct outbox_id id, enum event_type type, size_t payment,
+                    int32_t version, bool safe_to_pay_again);
 /* A row number; fails the run when the table is full. */
 size_t database_room(struct world *world, size_t *count, size_t limit, const char *table);
 
-/* --- statements --------------------------------------------------------------------------------- */
+/* --- statements ------------------------------------------------------------------------------- */
 
 /* intake_read.sql */
 void db_intake_read(struct world *world, const struct pay_request *request,

@@ -19,7 +19,7 @@ static void add_request(struct world *world, struct request_id id, size_t attemp
     check_request_row(world, attempt, kind);
 }
 
-/* --- the fence ---------------------------------------------------------------------------------- */
+/* --- the fence -------------------------------------------------------------------------------- */
 
 static enum fence_outcome fence_outcome_of(struct world *world,
                                            const struct stored_attempt *attempt, size_t account)
@@ -27,8 +27,8 @@ static enum fence_outcome fence_outcome_of(struct world *world,
     const struct database *database = world->database;
     const struct payment_row *payment = &database->payments[attempt->payment];
     const size_t task = database_task_of(database, (size_t)(attempt - database->attempts));
-    const size_t target = database_target(database, payment->merchant, payment->target_kind,
-                                          payment->target_id);
+    const size_t target =
+        database_target(database, payment->merchant, payment->target_kind, payment->target_id);
     const bool is_created =
         attempt->status == ATTEMPT_CREATED ||
         (world->mutant == MUTANT_SENDING_IS_TAKEN_OVER && attempt->status == ATTEMPT_SENDING);
@@ -79,10 +79,9 @@ void db_fence_batch(struct world *world, struct uuid id, size_t account,
                     const struct fence_row *rows, size_t count, int64_t due_us)
 {
     struct database *database = world->database;
-    struct stored_fence fence = { .id = id,
-                                  .account = account,
-                                  .created_us = world->now_us,
-                                  .due_us = due_us };
+    struct stored_fence fence = {
+        .id = id, .account = account, .created_us = world->now_us, .due_us = due_us
+    };
     for (size_t i = 0; i < count; i++) {
         if (rows[i].outcome == FENCE_SENDING)
             fence.attempts[fence.count++] = database_attempt(database, rows[i].attempt);
@@ -136,7 +135,7 @@ size_t db_fence_claim(struct world *world, size_t account, int64_t lease_us,
     return count;
 }
 
-/* --- local ends --------------------------------------------------------------------------------- */
+/* --- local ends ------------------------------------------------------------------------------- */
 
 static void add_evidence(struct world *world, struct stored_evidence row)
 {
@@ -153,27 +152,26 @@ int32_t db_attempt_fail_local(struct world *world, const struct local_end *end)
     const size_t attempt = database_attempt(database, end->attempt);
     struct stored_attempt *row = attempt == SIZE_MAX ? NULL : &database->attempts[attempt];
     if (row == NULL || row->status != ATTEMPT_CREATED) return 0;
-    add_evidence(world, (struct stored_evidence){
-                            .id = end->evidence,
-                            .attempt = attempt,
-                            .observation = { .kind = OBSERVED_UNSENT,
-                                             .source = SOURCE_LOCAL,
-                                             .phase = PHASE_LOCAL,
-                                             .error_code = end->reason },
-                            .proves = CERTAINTY_NO_SIDE_EFFECT });
+    add_evidence(world, (struct stored_evidence){ .id = end->evidence,
+                                                  .attempt = attempt,
+                                                  .observation = { .kind = OBSERVED_UNSENT,
+                                                                   .source = SOURCE_LOCAL,
+                                                                   .phase = PHASE_LOCAL,
+                                                                   .error_code = end->reason },
+                                                  .proves = CERTAINTY_NO_SIDE_EFFECT });
     row->certainty = CERTAINTY_NO_SIDE_EFFECT;
     row->evidence = end->evidence;
     row->error_code = end->reason;
     database_move_attempt(world, attempt, ATTEMPT_FAILED, "local.failed", end->evidence);
     const size_t task = database_task_of(database, attempt);
     if (task != SIZE_MAX) database_move_task(world, task, TASK_RESOLVED);
-    database_command(world, end->command, COMMAND_SETTLE, STREAM_SETTLE, row->id.uuid,
-                     row->version, row->payment);
+    database_command(world, end->command, COMMAND_SETTLE, STREAM_SETTLE, row->id.uuid, row->version,
+                     row->payment);
     world_reach(world, REACHED_ENDED_LOCAL);
     return row->version;
 }
 
-/* --- results ------------------------------------------------------------------------------------ */
+/* --- results ---------------------------------------------------------------------------------- */
 
 bool db_attempt_load(struct world *world, struct attempt_id id, struct request_id except,
                      struct attempt_row *out)
@@ -202,8 +200,7 @@ bool db_attempt_load(struct world *world, struct attempt_id id, struct request_i
         .first_sent_us = row->first_sent_us,
         .prior = sums.open > 0,
         .answered_under_key = sums.is_answered,
-        .last_request_end_us =
-            sums.last_send_by_us == 0 ? 0 : sums.last_send_by_us + CALL_LIMIT_US,
+        .last_request_end_us = sums.last_send_by_us == 0 ? 0 : sums.last_send_by_us + CALL_LIMIT_US,
         .success_at_us = row->status == ATTEMPT_SUCCEEDED && proof != NULL
                              ? proof->observation.observed_at_us
                              : 0,
@@ -281,8 +278,7 @@ static void add_loser_history(struct world *world, const struct attempt_outcome 
                               const struct stored_attempt *row)
 {
     struct database *database = world->database;
-    const size_t at =
-        database_room(world, &database->history_count, HISTORY_MAX, "state_history");
+    const size_t at = database_room(world, &database->history_count, HISTORY_MAX, "state_history");
     database->history[at] = (struct history_row){ .entity = ENTITY_ATTEMPT,
                                                   .id = row->id.uuid,
                                                   .payment = row->payment,
@@ -307,8 +303,8 @@ int32_t db_attempt_result(struct world *world, const struct attempt_outcome *out
                                                   .observation = outcome->observation,
                                                   .proves = outcome->verdict.proves,
                                                   .closure = outcome->closure });
-    const bool moves = has_won || (world->mutant == MUTANT_IGNORE_VERSION &&
-                                   outcome->verdict.changes);
+    const bool moves =
+        has_won || (world->mutant == MUTANT_IGNORE_VERSION && outcome->verdict.changes);
     if (!moves) {
         if (world->mutant == MUTANT_LOSER_HISTORY && outcome->verdict.changes)
             add_loser_history(world, outcome, row);

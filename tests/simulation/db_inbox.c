@@ -12,13 +12,13 @@ bool db_gateway_keep(struct world *world, struct inbox_id id, size_t account,
             return false;
     }
     const size_t at = database_room(world, &database->inbox_count, INBOX_MAX, "webhook_inbox");
-    database->inbox[at] = (struct stored_webhook){ .id = id,
-                                                   .account = account,
-                                                   .event_id = observation->provider_event,
-                                                   .observation = *observation,
-                                                   .received_us = world->now_us,
-                                                   .look_at_us =
-                                                       world->now_us + 10 * CLOCK_SECOND_US };
+    database->inbox[at] =
+        (struct stored_webhook){ .id = id,
+                                 .account = account,
+                                 .event_id = observation->provider_event,
+                                 .observation = *observation,
+                                 .received_us = world->now_us,
+                                 .look_at_us = world->now_us + 10 * CLOCK_SECOND_US };
     database_command(world, command, COMMAND_EVIDENCE, STREAM_RECOVER + account, id.uuid, 0,
                      SIZE_MAX);
     return true;
@@ -58,8 +58,7 @@ bool db_inbox_load(struct world *world, struct inbox_id id, struct inbox_row *ou
 void db_inbox_park(struct world *world, struct inbox_id id)
 {
     enum { SHIFT_MAX = 12 };
-    struct stored_webhook *row =
-        &world->database->inbox[database_webhook(world->database, id)];
+    struct stored_webhook *row = &world->database->inbox[database_webhook(world->database, id)];
     if (row->is_processed) return;
     int64_t wait_us = CLOCK_SECOND_US << (row->looks < SHIFT_MAX ? row->looks : SHIFT_MAX);
     if (wait_us > 3600 * CLOCK_SECOND_US) wait_us = 3600 * CLOCK_SECOND_US;
@@ -84,8 +83,7 @@ size_t db_inbox_due(struct world *world, size_t account, struct inbox_id *out, s
 
 void db_inbox_done(struct world *world, struct inbox_id id)
 {
-    struct stored_webhook *row =
-        &world->database->inbox[database_webhook(world->database, id)];
+    struct stored_webhook *row = &world->database->inbox[database_webhook(world->database, id)];
     if (row->is_processed) return;
     row->is_processed = true;
     row->looks++;

@@ -50,8 +50,8 @@ void db_intake_read(struct world *world, const struct pay_request *request,
         out->payment = database->payments[payment].id;
         out->is_same = is_same_content(&database->payments[payment], request);
     }
-    const size_t target = database_target(database, request->merchant, request->target_kind,
-                                          request->target_id);
+    const size_t target =
+        database_target(database, request->merchant, request->target_kind, request->target_id);
     if (target != SIZE_MAX) {
         const struct stored_target *row = &database->targets[target];
         out->active = database->payments[row->payment].id;
@@ -136,8 +136,8 @@ static bool pointer_stands(const struct world *world, const struct intake_accept
     const struct database *database = world->database;
     const struct pay_request *request = accept->request;
     if (request->target_id == NULL) return true;
-    const size_t at = database_target(database, request->merchant, request->target_kind,
-                                      request->target_id);
+    const size_t at =
+        database_target(database, request->merchant, request->target_kind, request->target_id);
     if (accept->pointer_version == 0) return at == SIZE_MAX;
     const struct stored_target *row = at == SIZE_MAX ? NULL : &database->targets[at];
     return row != NULL && row->hold == NULL && row->version == accept->pointer_version &&
@@ -148,8 +148,8 @@ static void write_pointer(struct world *world, const struct pay_request *request
 {
     struct database *database = world->database;
     if (request->target_id == NULL) return;
-    size_t at = database_target(database, request->merchant, request->target_kind,
-                                request->target_id);
+    size_t at =
+        database_target(database, request->merchant, request->target_kind, request->target_id);
     if (at == SIZE_MAX) {
         at = database_room(world, &database->target_count, TARGETS_MAX, "active_payment");
         database->targets[at] = (struct stored_target){ .merchant = request->merchant,
@@ -163,9 +163,9 @@ static void write_pointer(struct world *world, const struct pay_request *request
     if (!payment_state_is_terminal(database->payments[row->payment].status) || row->hold != NULL) {
         world_fail(world, "I1", "the pointer leaves payment %s, which is %s",
                    database->payments[row->payment].out_trade_no,
-                   row->hold != NULL ? "held"
-                                     : payment_state_name(
-                                           (int)database->payments[row->payment].status));
+                   row->hold != NULL
+                       ? "held"
+                       : payment_state_name((int)database->payments[row->payment].status));
     }
     world_reach(world, REACHED_PAID_AGAIN);
     row->payment = payment;
@@ -176,8 +176,8 @@ enum status db_intake_accept(struct world *world, const struct intake_accepting 
 {
     struct database *database = world->database;
     const struct pay_request *request = accept->request;
-    const bool is_known = database_payment_by_number(database, request->merchant,
-                                                     request->out_trade_no) != SIZE_MAX;
+    const bool is_known =
+        database_payment_by_number(database, request->merchant, request->out_trade_no) != SIZE_MAX;
     if (has_live_key(world, request) || !pointer_stands(world, accept) || is_known)
         return STATUS_LOST_RACE;
     (void)!write_key(world, request, accept->id, accept->key_lifetime_us, &accept->answer);

@@ -2,7 +2,7 @@
 #include "tests/simulation/database.h"
 #include "tests/simulation/streams.h"
 
-/* --- snapshots ---------------------------------------------------------------------------------- */
+/* --- snapshots -------------------------------------------------------------------------------- */
 
 struct snapshot {
     int64_t xmin;
@@ -92,7 +92,7 @@ size_t db_relay_events_before(struct world *world, size_t payment, int32_t versi
     return count;
 }
 
-/* --- commands that did not move ----------------------------------------------------------------- */
+/* --- commands that did not move --------------------------------------------------------------- */
 
 static bool create_is_unmoved(const struct world *world, const struct outbox_row *row)
 {
@@ -111,8 +111,7 @@ static bool route_is_unmoved(const struct world *world, const struct outbox_row 
     const enum payment_state status = database->payments[row->payment].status;
     const bool waits =
         status == PAYMENT_CREATED || (status == PAYMENT_AUTHORIZING && row->version > 0);
-    return waits &&
-           database_attempt_of(database, row->payment, row->version + 1) == SIZE_MAX &&
+    return waits && database_attempt_of(database, row->payment, row->version + 1) == SIZE_MAX &&
            database_decision(database, row->payment, row->version) == SIZE_MAX;
 }
 

@@ -64,7 +64,8 @@ static void guard_attempt(struct world *world, size_t payment, const struct rout
                            (row->certainty == CERTAINTY_NO_SIDE_EFFECT ||
                             row->certainty == CERTAINTY_DEFINITE_FAILURE);
     if (!is_proven)
-        world_fail(world, "I4", "attempt %d of payment %s, and the one before it is not proven failed",
+        world_fail(world, "I4",
+                   "attempt %d of payment %s, and the one before it is not proven failed",
                    take->ordinal, database->payments[payment].out_trade_no);
 }
 

@@ -88,8 +88,7 @@ void db_settle_read(struct world *world, const struct command *command, struct s
     if (payment == SIZE_MAX) return;
     read_payment(database, payment, &out->payment);
     if (command->kind == COMMAND_SETTLE) {
-        const size_t attempt =
-            database_attempt(database, (struct attempt_id){ command->entity });
+        const size_t attempt = database_attempt(database, (struct attempt_id){ command->entity });
         if (attempt != SIZE_MAX && database->attempts[attempt].payment == payment)
             read_attempt(world, attempt, &out->attempt);
     } else {

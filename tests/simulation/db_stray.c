@@ -5,8 +5,7 @@
 static bool holds_money(enum payment_state status) /* stray_load.sql: 30, 35, 40, 50, 60 */
 {
     return status == PAYMENT_AUTHORIZED || status == PAYMENT_VOIDING ||
-           status == PAYMENT_CAPTURING || status == PAYMENT_CAPTURED ||
-           status == PAYMENT_REFUNDING;
+           status == PAYMENT_CAPTURING || status == PAYMENT_CAPTURED || status == PAYMENT_REFUNDING;
 }
 
 static bool is_success(enum stray_kind kind)
@@ -58,8 +57,7 @@ void db_stray_load(struct world *world, const struct stray_fact_input *input,
         out->pointer_payment = database->payments[named].id;
         out->pointer_version = database->targets[target].version;
         out->view.hold = database->targets[target].hold;
-        out->other_holds_money =
-            named != payment && holds_money(database->payments[named].status);
+        out->other_holds_money = named != payment && holds_money(database->payments[named].status);
     }
     out->other_holds_money = out->other_holds_money || holds_money(row->status);
     for (size_t i = 0; i < database->attempt_count; i++) {
@@ -104,14 +102,13 @@ static void write_fact(struct world *world, const struct stray_fact_input *input
     }
     database_move_payment(world, payment, row->status, "stray", input->evidence);
     const size_t at = database_room(world, &database->stray_count, STRAYS_MAX, "stray_fact");
-    database->strays[at] =
-        (struct stored_stray){ .id = input->id,
-                               .payment = payment,
-                               .attempt = attempt,
-                               .kind = plan->kind,
-                               .account = database->attempts[attempt].account,
-                               .provider_object = input->provider_object,
-                               .amount = input->amount };
+    database->strays[at] = (struct stored_stray){ .id = input->id,
+                                                  .payment = payment,
+                                                  .attempt = attempt,
+                                                  .kind = plan->kind,
+                                                  .account = database->attempts[attempt].account,
+                                                  .provider_object = input->provider_object,
+                                                  .amount = input->amount };
     world_reach(world, REACHED_STRAY_FACT);
     world_say(world, "  stray fact: %s of %s", stray_kind_name((int)plan->kind),
               input->provider_object);

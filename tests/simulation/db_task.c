@@ -152,7 +152,7 @@ void db_task_confirm(struct world *world, struct task_id id, struct attempt_id a
                                                 .version = 1 };
 }
 
-/* --- cases -------------------------------------------------------------------------------------- */
+/* --- cases ------------------------------------------------------------------------------------ */
 
 static bool asks_how_it_ends(enum case_kind kind)
 {
@@ -176,10 +176,9 @@ void db_case_open(struct world *world, const struct case_opening *opening)
     if (asks_how_it_ends(opening->kind) && attempt_state_is_terminal(row->status)) return;
     if (database_has_case(database, attempt, opening->kind)) return;
     const size_t at = database_room(world, &database->case_count, CASES_MAX, "manual_case");
-    database->cases[at] = (struct stored_case){ .id = opening->id,
-                                                .kind = opening->kind,
-                                                .payment = row->payment,
-                                                .attempt = attempt };
+    database->cases[at] = (struct stored_case){
+        .id = opening->id, .kind = opening->kind, .payment = row->payment, .attempt = attempt
+    };
     world_say(world, "  case %s", case_kind_name((int)opening->kind));
     database->is_dirty = true;
     database->payments[row->payment].is_dirty = true;
@@ -204,7 +203,7 @@ void db_case_close(struct world *world, const struct case_closing *closing)
     }
 }
 
-/* --- timers ------------------------------------------------------------------------------------- */
+/* --- timers ----------------------------------------------------------------------------------- */
 
 void db_timer_lift_hold(struct world *world)
 {

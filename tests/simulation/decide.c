@@ -26,8 +26,8 @@ struct route_decision decide_route(struct world *world, const struct route_payme
     return route_decide(&seen, candidates, count);
 }
 
-const char *decide_key(struct world *world, const struct route_payment *payment,
-                       const char *target, int ordinal)
+const char *decide_key(struct world *world, const struct route_payment *payment, const char *target,
+                       int ordinal)
 {
     struct provider_key_input input = {
         .installation = "simulated",

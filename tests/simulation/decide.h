@@ -17,8 +17,8 @@ struct intake_decision decide_intake(struct world *world, const struct pay_reque
 struct route_decision decide_route(struct world *world, const struct route_payment *payment,
                                    struct route_candidate *candidates, size_t count);
 /* The provider key of a payment's create: provider_key_make. */
-const char *decide_key(struct world *world, const struct route_payment *payment,
-                       const char *target, int ordinal);
+const char *decide_key(struct world *world, const struct route_payment *payment, const char *target,
+                       int ordinal);
 struct verdict decide_verdict(struct world *world, const struct observation *observation,
                               const struct psp_capability *capability,
                               const struct judge_attempt *attempt);

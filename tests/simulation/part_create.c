@@ -20,7 +20,7 @@ struct fence_job {
     int64_t send_by_us; /* the worker's own clock; never later than the row's */
 };
 
-/* --- local ends --------------------------------------------------------------------------------- */
+/* --- local ends ------------------------------------------------------------------------------- */
 
 struct local_job {
     struct job job;
@@ -59,8 +59,7 @@ static void failed_local(struct world *world, struct job *job, enum status statu
 static void end_locally(struct world *world, const struct fence_job *fence,
                         const struct fence_row *row)
 {
-    struct local_job *self =
-        (struct local_job *)job_create(world, fence->job.worker, sizeof *self);
+    struct local_job *self = (struct local_job *)job_create(world, fence->job.worker, sizeof *self);
     self->hand = fence->hand;
     self->end = (struct local_end){
         .attempt = row->attempt,
@@ -73,7 +72,7 @@ static void end_locally(struct world *world, const struct fence_job *fence,
     job_write(world, &self->job, fail_local, failed_local);
 }
 
-/* --- sending ------------------------------------------------------------------------------------ */
+/* --- sending ---------------------------------------------------------------------------------- */
 
 static void send(struct world *world, struct fence_job *fence, const struct fence_row *row,
                  struct part_fence *share)
@@ -135,7 +134,7 @@ static void take_fenced(struct world *world, struct fence_job *fence)
     }
 }
 
-/* --- the fence ---------------------------------------------------------------------------------- */
+/* --- the fence -------------------------------------------------------------------------------- */
 
 static enum status fence_all(struct world *world, struct job *job)
 {

@@ -13,8 +13,7 @@
 enum { ROUNDS_MAX = 5, STRAY_ROUNDS_MAX = 8, FENCED_VERSION = 2 };
 #define AGAIN_US (50 * CLOCK_MILLISECOND_US)
 
-struct part_finding *part_finding_create(struct world *world, struct worker *worker,
-                                         size_t account)
+struct part_finding *part_finding_create(struct world *world, struct worker *worker, size_t account)
 {
     struct part_finding *finding =
         (struct part_finding *)job_create(world, worker, sizeof *finding);
@@ -32,7 +31,7 @@ static void end_finding(struct world *world, struct part_finding *finding)
     finding->hand = NULL;
 }
 
-/* --- calls -------------------------------------------------------------------------------------- */
+/* --- calls ------------------------------------------------------------------------------------ */
 
 void part_finding_answered(struct world *world, struct call *call,
                            const struct observation *observation)
@@ -60,7 +59,7 @@ void part_call(struct world *world, struct call *call, int64_t send_by_us)
     call->answered(world, call, &unsent);
 }
 
-/* --- judging ------------------------------------------------------------------------------------ */
+/* --- judging ---------------------------------------------------------------------------------- */
 
 static const struct psp_capability *capability_of(const struct world *world)
 {
@@ -82,7 +81,7 @@ static void judge_finding(struct world *world, struct part_finding *finding)
               attempt_state_name((int)real->verdict.next_state), real->verdict.reason);
 }
 
-/* --- the transaction ---------------------------------------------------------------------------- */
+/* --- the transaction -------------------------------------------------------------------------- */
 
 /* When a leased task is due again: add_schedule of findings.c. */
 static void write_schedule(struct world *world, struct part_finding *finding)
@@ -93,8 +92,8 @@ static void write_schedule(struct world *world, struct part_finding *finding)
     struct recovery_view view = real->view;
     view.attempt_state = real->verdict.next_state;
     view.mismatch_open = view.mismatch_open || real->verdict.mismatch != MISMATCH_NONE;
-    finding->next = recovery_schedule(real->rule, &real->limits, &view,
-                                      real->observation.retry_after_s);
+    finding->next =
+        recovery_schedule(real->rule, &real->limits, &view, real->observation.retry_after_s);
     int64_t due_ms = finding->next.due_ms;
     if (due_ms > 0 && real->verdict.wants_retrieve) due_ms = 0;
     const struct task_schedule schedule = {
@@ -154,8 +153,7 @@ static enum status write(struct world *world, struct job *job)
     if (job->is_locked) return STATUS_OK;
     finding->moved = db_attempt_result(world, &finding->outcome);
     write_schedule(world, finding);
-    if (real->verdict.wants_retrieve && !real->has_lease &&
-        !uuid_is_nil(real->attempt.task.uuid)) {
+    if (real->verdict.wants_retrieve && !real->has_lease && !uuid_is_nil(real->attempt.task.uuid)) {
         db_task_wake(world, attempt);
     }
     if (real->has_lease && real->view.purpose == TASK_CONFIRM)
@@ -164,8 +162,8 @@ static enum status write(struct world *world, struct job *job)
     if (finding->fence != NULL && !real->is_stored && finding->fence->open == 1)
         db_fence_done(world, finding->fence->id);
     /* Who lost judges again; if it dies before that, the sweep brings the event again. */
-    const bool is_judged = finding->moved != 0 || !real->verdict.changes ||
-                           world->mutant == MUTANT_LOSER_IS_DONE;
+    const bool is_judged =
+        finding->moved != 0 || !real->verdict.changes || world->mutant == MUTANT_LOSER_IS_DONE;
     if (!uuid_is_nil(real->inbox.uuid) && is_judged) db_inbox_done(world, real->inbox);
     return STATUS_OK;
 }
@@ -231,12 +229,12 @@ static void written(struct world *world, struct job *job, enum status status)
     }
 }
 
-/* --- stray facts -------------------------------------------------------------------------------- */
+/* --- stray facts ------------------------------------------------------------------------------ */
 
 static bool stray_kind_of(enum contradiction contradiction, enum stray_kind *out)
 {
-    *out = contradiction == CONTRADICTION_SECOND_SUCCESS ? STRAY_SECOND_SUCCESS
-                                                         : STRAY_LATE_SUCCESS;
+    *out =
+        contradiction == CONTRADICTION_SECOND_SUCCESS ? STRAY_SECOND_SUCCESS : STRAY_LATE_SUCCESS;
     return contradiction == CONTRADICTION_SECOND_SUCCESS ||
            contradiction == CONTRADICTION_LATE_SUCCESS;
 }
@@ -349,7 +347,7 @@ static void start_stray(struct world *world, struct part_finding *finding)
     load_stray(world, finding);
 }
 
-/* --- the way of a finding ----------------------------------------------------------------------- */
+/* --- the way of a finding --------------------------------------------------------------------- */
 
 void part_finding_start(struct world *world, struct part_finding *finding)
 {

@@ -1,6 +1,6 @@
 /*
- * tests/simulation/part_inbox.c: verified webhooks become findings (stages/recover/recover_inbox.c).
- * The message only says that an inbox row is there; a sweep finds those without a message.
+ * tests/simulation/part_inbox.c: verified webhooks become findings (recover/recover_inbox.c). The
+ * message only says that an inbox row is there; a sweep finds those without a message.
  */
 #include "tests/simulation/check.h"
 #include "tests/simulation/parts.h"

@@ -56,7 +56,7 @@ static void finish(struct world *world, struct job *job)
     part_free(world, job->worker);
 }
 
-/* --- after the commit --------------------------------------------------------------------------- */
+/* --- after the commit ------------------------------------------------------------------------- */
 
 static bool is_replay(const struct intake_job *self)
 {
@@ -83,8 +83,8 @@ static void update_cache(struct world *world, struct intake_job *self)
 static void announce(struct world *world, struct job *job)
 {
     struct intake_job *self = (struct intake_job *)job;
-    const bool was_told = self->look == CACHE_ANSWERED &&
-                          span_equal(self->early.body, self->answer.body);
+    const bool was_told =
+        self->look == CACHE_ANSWERED && span_equal(self->early.body, self->answer.body);
     if (!was_told) reply(world, self, &self->answer);
     if (self->decision.verdict == INTAKE_NEW) {
         const struct command command = { .outbox = self->command,
@@ -118,7 +118,7 @@ static void written(struct world *world, struct job *job, enum status status)
     }
 }
 
-/* --- deciding and writing ----------------------------------------------------------------------- */
+/* --- deciding and writing --------------------------------------------------------------------- */
 
 static enum status write(struct world *world, struct job *job)
 {
@@ -251,7 +251,7 @@ static void ask(struct world *world, struct intake_job *self)
     job_read(world, &self->job, read_request, read_done);
 }
 
-/* --- Redis in front ----------------------------------------------------------------------------- */
+/* --- Redis in front --------------------------------------------------------------------------- */
 
 /* The mutants' ways with another's placeholder. True: done with the message. */
 static bool believes_placeholder(struct world *world, struct intake_job *self)
@@ -260,8 +260,7 @@ static bool believes_placeholder(struct world *world, struct intake_job *self)
         return false;
     if (world->mutant == MUTANT_PLACEHOLDER_REFUSES) {
         const struct problem problem = { PROBLEM_IN_PROGRESS, NULL, NULL };
-        const struct answer answer =
-            answer_problem(&problem, NULL, CONTENT_MSGPACK, &world->arena);
+        const struct answer answer = answer_problem(&problem, NULL, CONTENT_MSGPACK, &world->arena);
         self->answer = (struct intake_answer){ answer.status, "", answer.body };
         reply(world, self, &self->answer);
     }

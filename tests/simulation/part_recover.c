@@ -11,7 +11,7 @@ enum { CLAIM_MAX = 4 };
 #define FENCE_LEASE_US (45 * CLOCK_SECOND_US)
 #define LOOK_US_MIN (200 * CLOCK_MILLISECOND_US)
 
-/* --- fences ------------------------------------------------------------------------------------- */
+/* --- fences ----------------------------------------------------------------------------------- */
 
 struct fences_job {
     struct job job;
@@ -23,8 +23,7 @@ struct fences_job {
 static enum status claim_fences(struct world *world, struct job *job)
 {
     struct fences_job *self = (struct fences_job *)job;
-    self->count =
-        db_fence_claim(world, self->account, FENCE_LEASE_US, self->claimed, CLAIM_MAX);
+    self->count = db_fence_claim(world, self->account, FENCE_LEASE_US, self->claimed, CLAIM_MAX);
     return STATUS_OK;
 }
 
@@ -50,8 +49,7 @@ static void take_over(struct world *world, const struct fences_job *self,
     struct part_fence *share = world_allocate(world, sizeof *share);
     *share = (struct part_fence){ fence->id, fence->count };
     for (size_t i = 0; i < fence->count; i++) {
-        struct part_finding *finding =
-            part_finding_create(world, self->job.worker, self->account);
+        struct part_finding *finding = part_finding_create(world, self->job.worker, self->account);
         world_say(world, "%s takes over attempt %s", self->job.worker->name,
                   world_short(world, fence->attempts[i].uuid));
         world_reach(world, REACHED_WORKER_LOST);
@@ -83,7 +81,7 @@ static void fences_claimed(struct world *world, struct job *job, enum status sta
     if (has_done) job_write(world, job, forget_fences, fences_forgotten);
 }
 
-/* --- calls -------------------------------------------------------------------------------------- */
+/* --- calls ------------------------------------------------------------------------------------ */
 
 struct claim_step {
     struct task_row row;
@@ -136,7 +134,7 @@ static void start_call(struct world *world, const struct claim_job *self,
     part_call(world, call, self->send_by_us);
 }
 
-/* --- the end of what was never sent ------------------------------------------------------------- */
+/* --- the end of what was never sent ----------------------------------------------------------- */
 
 struct end_job {
     struct job job;
@@ -181,7 +179,7 @@ static void start_end(struct world *world, const struct claim_job *self,
     job_write(world, &end->job, end_local, ended_local);
 }
 
-/* --- the claim ---------------------------------------------------------------------------------- */
+/* --- the claim -------------------------------------------------------------------------------- */
 
 static void release_leases(struct world *world, const struct claim_job *self)
 {
@@ -380,7 +378,7 @@ static void due_read(struct world *world, struct job *job, enum status status)
              take_leases);
 }
 
-/* --- timers ------------------------------------------------------------------------------------- */
+/* --- timers ----------------------------------------------------------------------------------- */
 
 static enum status lift(struct world *world, struct job *job)
 {
@@ -395,7 +393,7 @@ static void lifted(struct world *world, struct job *job, enum status status)
     worker_look(world, job->worker, world->now_us + LOOK_US_MIN);
 }
 
-/* --- what is due -------------------------------------------------------------------------------- */
+/* --- what is due ------------------------------------------------------------------------------ */
 
 struct due_times {
     int64_t fence_us[ACCOUNTS];

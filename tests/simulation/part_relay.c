@@ -25,14 +25,14 @@ struct relay_part {
     bool is_marking;
     uint64_t confirmed; /* events; the mark is stored when there are more … */
     uint64_t marked;    /* … than when it was stored last */
-    int64_t sweep_us; /* when the commands are swept next … */
-    int64_t pause_us; /* … and how long it waited for that */
+    int64_t sweep_us;   /* when the commands are swept next … */
+    int64_t pause_us;   /* … and how long it waited for that */
     size_t swept_rows;
     bool is_sweeping;
     int64_t marks_us[STREAM_COUNT]; /* stored: how far each subject's commands are looked at */
     struct uuid last_id;            /* the mutant's */
     int64_t last_xmin;              /* the mutant's */
-    size_t stream[OUTBOX_MAX]; /* the event stream: rows of the outbox, in order of storing */
+    size_t stream[OUTBOX_MAX];      /* the event stream: rows of the outbox, in order of storing */
     size_t stream_count;
     bool is_on_stream[OUTBOX_MAX];
 };
@@ -74,7 +74,7 @@ const size_t *part_relay_stream(const struct world *world, size_t *out_count)
     return world->parts->relay->stream;
 }
 
-/* --- publishing --------------------------------------------------------------------------------- */
+/* --- publishing ------------------------------------------------------------------------------- */
 
 struct flight {
     struct relay_event *event; /* the queue's */
@@ -162,12 +162,12 @@ static void pump(struct world *world)
         world_after(world, travel_us, land, flight);
         if (choice_strikes(&world->choices, CHOICE_RELAY_UNCONFIRMED, number)) continue;
         worker_after(world, relay->holder,
-                     travel_us + choice_delay_us(&world->choices, CHOICE_RESULT, number),
-                     confirmed, flight);
+                     travel_us + choice_delay_us(&world->choices, CHOICE_RESULT, number), confirmed,
+                     flight);
     }
 }
 
-/* --- reading ------------------------------------------------------------------------------------ */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 struct relay_job {
     struct job job;
@@ -213,10 +213,10 @@ static void read_cut(struct world *world, struct relay_job *self)
     for (size_t i = 0; i < self->page.count; i++) {
         const struct outbox_row *row = &database->outbox[self->page.rows[i].outbox];
         if (row->payment == SIZE_MAX || row->version <= 1) continue;
-        self->cut_count += db_relay_events_before(
-            world, row->payment, row->version, last->xid, database->outbox[last->outbox].id.uuid,
-            self->page.snapshot, self->cut + self->cut_count,
-            database->outbox_count - self->cut_count);
+        self->cut_count += db_relay_events_before(world, row->payment, row->version, last->xid,
+                                                  database->outbox[last->outbox].id.uuid,
+                                                  self->page.snapshot, self->cut + self->cut_count,
+                                                  database->outbox_count - self->cut_count);
     }
 }
 
@@ -230,8 +230,7 @@ static bool read_wrongly(struct world *world, struct relay_job *self)
     int64_t xmin = 0;
     self->page.snapshot = database_snapshot(world, &xmin);
     self->page.xmin = xmin;
-    self->page.rows =
-        world_allocate(world, (database->outbox_count + 1) * sizeof *self->page.rows);
+    self->page.rows = world_allocate(world, (database->outbox_count + 1) * sizeof *self->page.rows);
     struct uuid highest = relay->last_id;
     for (size_t i = 0; i < database->outbox_count; i++) {
         const struct outbox_row *row = &database->outbox[i];
@@ -290,14 +289,15 @@ static void page_read(struct world *world, struct job *job, enum status status)
         pump(world);
     }
     /* By the xmin bound, what a running transaction holds back has to be asked for again. */
-    const bool waits_for_xmin = world->mutant == MUTANT_RELAY_BY_XMIN &&
-                                self->page.xmin < world->database->next_xid;
+    const bool waits_for_xmin =
+        world->mutant == MUTANT_RELAY_BY_XMIN && self->page.xmin < world->database->next_xid;
     const bool has_more = status != STATUS_OK || self->page.count > 0 || self->is_full ||
-                          waits_for_xmin || relay_reader_is_paging(&relay->reader);
+                          relay_reader_is_paging(&relay->reader);
+    if (waits_for_xmin) worker_look(world, job->worker, world->now_us + CLOCK_SECOND_US);
     if (has_more) worker_look(world, job->worker, world->now_us + POLL_US);
 }
 
-/* --- the mark ----------------------------------------------------------------------------------- */
+/* --- the mark --------------------------------------------------------------------------------- */
 
 static enum status write_mark(struct world *world, struct job *job)
 {
@@ -334,7 +334,7 @@ static void save_mark(struct world *world, struct worker *worker)
     job_write(world, &self->job, write_mark, mark_written);
 }
 
-/* --- lost commands ------------------------------------------------------------------------------ */
+/* --- lost commands ---------------------------------------------------------------------------- */
 
 struct sweep_job {
     struct job job;
@@ -373,12 +373,10 @@ static void sweep_written(struct world *world, struct job *job, enum status stat
     if (status != STATUS_OK) return; /* the marks stand where they are stored */
     for (size_t i = 0; i < self->count; i++) {
         const struct outbox_row *row = &self->emitted[i];
-        struct command command = { .outbox = row->id,
-                                   .entity = row->entity,
-                                   .version = row->version,
-                                   .kind = row->kind };
-        if (row->payment != SIZE_MAX)
-            command.payment = world->database->payments[row->payment].id;
+        struct command command = {
+            .outbox = row->id, .entity = row->entity, .version = row->version, .kind = row->kind
+        };
+        if (row->payment != SIZE_MAX) command.payment = world->database->payments[row->payment].id;
         world_reach(world, REACHED_EMITTED);
         world_say(world, "%s emits %s %s again", job->worker->name,
                   command_kind_name((int)row->kind), world_short(world, row->entity));
@@ -398,18 +396,19 @@ static void sweep_subject(struct world *world, struct sweep_job *self, size_t st
                                  .allowance = EMIT_MAX };
     for (size_t i = 0; i < database->outbox_count; i++) {
         const struct outbox_row *row = &database->outbox[i];
-        if (row->kind == 0 || row->stream != stream ||
-            row->created_us <= self->marks_us[stream] || row->created_us > sweep.horizon_us) {
+        if (row->kind == 0 || row->stream != stream || row->created_us <= self->marks_us[stream] ||
+            row->created_us > sweep.horizon_us) {
             continue;
         }
         /* Rows of one moment stay together. */
-        sweep.is_full = sweep.count >= SWEEP_LIMIT &&
-                        row->created_us != rows[sweep.count - 1].created_us;
+        sweep.is_full =
+            sweep.count >= SWEEP_LIMIT && row->created_us != rows[sweep.count - 1].created_us;
         if (sweep.is_full || sweep.count == EMIT_MAX) break;
         places[sweep.count] = i;
-        rows[sweep.count++] = (struct relay_sweep_row){
-            .created_us = row->created_us,
-            .is_unmoved = world->mutant != MUTANT_SWEEP_SKIPS && db_relay_unmoved(world, row) };
+        rows[sweep.count++] =
+            (struct relay_sweep_row){ .created_us = row->created_us,
+                                      .is_unmoved = world->mutant != MUTANT_SWEEP_SKIPS &&
+                                                    db_relay_unmoved(world, row) };
     }
     if (relay_sweep_has_unmoved(&sweep))
         sweep.oldest_left_us = stream_oldest_left_us(world, stream);
@@ -465,7 +464,7 @@ static void sweep_commands(struct world *world, struct worker *worker)
     job_read(world, job_create(world, worker, sizeof(struct sweep_job)), read_sweep, sweep_read);
 }
 
-/* --- the lock ----------------------------------------------------------------------------------- */
+/* --- the lock --------------------------------------------------------------------------------- */
 
 static bool holds_lock(struct world *world, struct worker *worker)
 {
@@ -479,9 +478,8 @@ static bool holds_lock(struct world *world, struct worker *worker)
     relay->queue = relay_queue_create();
     relay->last_id = (struct uuid){ { 0 } };
     relay->last_xmin = world->database->relay_mark_xid;
-    relay_reader_start(&relay->reader, world->database->relay_mark_xid == 0
-                                           ? 1
-                                           : world->database->relay_mark_xid);
+    relay_reader_start(&relay->reader,
+                       world->database->relay_mark_xid == 0 ? 1 : world->database->relay_mark_xid);
     return true;
 }
 

@@ -1,4 +1,4 @@
-/* tests/simulation/part_route.c: oncepay-route (stages/route/route_batch.c), one command at a time. */
+/* tests/simulation/part_route.c: oncepay-route (route/route_batch.c), one command at a time. */
 #include "tests/simulation/check.h"
 #include "tests/simulation/decide.h"
 #include "tests/simulation/parts.h"
@@ -60,8 +60,7 @@ static void announce(struct world *world, struct job *job)
         .version = is_taken ? 1 : self->command.version,
         .kind = is_taken ? COMMAND_CREATE : COMMAND_NO_ROUTE,
     };
-    stream_publish_commands(world,
-                            is_taken ? STREAM_CREATE + self->taking.account : STREAM_SETTLE,
+    stream_publish_commands(world, is_taken ? STREAM_CREATE + self->taking.account : STREAM_SETTLE,
                             &command, 1);
     job_wait(world, job, CLOCK_MILLISECOND_US, acknowledge);
 }
@@ -86,8 +85,8 @@ static enum status write(struct world *world, struct job *job)
     struct route_job *self = (struct route_job *)job;
     if (self->decision.verdict == ROUTE_TAKE) return db_route_take(world, &self->taking);
     return db_route_deny(world, self->command.payment, self->payment.version,
-                         (int)self->command.version, self->taking.decision,
-                         self->decision.reason, self->taking.command);
+                         (int)self->command.version, self->taking.decision, self->decision.reason,
+                         self->taking.command);
 }
 
 static void take(struct world *world, struct route_job *self)

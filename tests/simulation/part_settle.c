@@ -91,7 +91,7 @@ static void written(struct world *world, struct job *job, enum status status)
     }
 }
 
-/* --- a move ------------------------------------------------------------------------------------- */
+/* --- a move ----------------------------------------------------------------------------------- */
 
 static enum status write_move(struct world *world, struct job *job)
 {
@@ -128,7 +128,7 @@ static void make_move(struct world *world, struct settle_job *self)
     self->event.uuid = world_id(world);
 }
 
-/* --- a stray fact ------------------------------------------------------------------------------- */
+/* --- a stray fact ----------------------------------------------------------------------------- */
 
 static enum status write_stray(struct world *world, struct job *job)
 {
@@ -181,7 +181,7 @@ static void make_stray(struct world *world, struct settle_job *self)
     };
 }
 
-/* --- deciding ----------------------------------------------------------------------------------- */
+/* --- deciding --------------------------------------------------------------------------------- */
 
 static void decided(struct world *world, struct settle_job *self)
 {

@@ -105,7 +105,7 @@ void parts_forget(struct world *world, struct worker *worker)
     part_relay_forget(world, worker);
 }
 
-/* --- messages ----------------------------------------------------------------------------------- */
+/* --- messages --------------------------------------------------------------------------------- */
 
 struct part_hand *part_hand_take(struct world *world, struct worker *worker, size_t stream)
 {
@@ -141,7 +141,7 @@ void part_look_later(struct world *world, struct worker *worker, size_t stream)
     worker_look(world, worker, stream_next_us(world, stream));
 }
 
-/* --- the gateway -------------------------------------------------------------------------------- */
+/* --- the gateway ------------------------------------------------------------------------------ */
 
 struct gateway_job {
     struct job job;

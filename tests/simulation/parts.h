@@ -47,8 +47,7 @@ void part_intake_look(struct world *world, struct worker *worker);
 void part_route_look(struct world *world, struct worker *worker);
 void part_create_look(struct world *world, struct worker *worker);
 void part_recover_look(struct world *world, struct worker *worker);
-void part_inbox_look(struct world *world, struct worker *worker, size_t account,
-                     bool is_sweep_due);
+void part_inbox_look(struct world *world, struct worker *worker, size_t account, bool is_sweep_due);
 void part_settle_look(struct world *world, struct worker *worker);
 
 void part_relay_begin(struct world *world);
@@ -79,7 +78,7 @@ void part_free(struct world *world, struct worker *worker);
 /* Looks again when the next message of the stream may be taken. */
 void part_look_later(struct world *world, struct worker *worker, size_t stream);
 
-/* --- findings ----------------------------------------------------------------------------------- */
+/* --- findings --------------------------------------------------------------------------------- */
 
 /* A finding on its way through a worker's writer. */
 struct part_finding {

@@ -16,15 +16,15 @@ void producers_destroy(struct producers *producers)
     free(producers);
 }
 
-/* --- sending ------------------------------------------------------------------------------------ */
+/* --- sending ---------------------------------------------------------------------------------- */
 
 static void send(struct world *world, struct producer_request *request, int64_t first_stored_us)
 {
     struct bus_header *headers = world_allocate(world, 3 * sizeof *headers);
     size_t count = 0;
     headers[count++] = (struct bus_header){ "content-type", "application/msgpack" };
-    headers[count++] = (struct bus_header){
-        "pay-reply-to", arena_format(&world->arena, "_INBOX.%u", request->number) };
+    headers[count++] = (struct bus_header){ "pay-reply-to", arena_format(&world->arena, "_INBOX.%u",
+                                                                         request->number) };
     if (request->key != NULL)
         headers[count++] = (struct bus_header){ "idempotency-key", request->key };
     stream_publish_request(world, "pay.intake.m-1.pay", request->body, headers, count,
@@ -56,7 +56,7 @@ static void insist(struct world *world, void *what)
     world_after(world, pause_us * request->sends, insist, request);
 }
 
-/* --- making ------------------------------------------------------------------------------------- */
+/* --- making ----------------------------------------------------------------------------------- */
 
 static struct producer_request *add(struct world *world, const struct pay_request *content,
                                     const char *key)
@@ -132,8 +132,8 @@ static void add_relative(struct world *world, const struct producer_request *of)
     struct pay_request content = of->request;
     const char *key = of->key;
     const unsigned number = (unsigned)world->producers->count;
-    const enum relation relation = (enum relation)choice_below(&world->choices, CHOICE_REQUEST,
-                                                               of->number, RELATION_COUNT);
+    const enum relation relation =
+        (enum relation)choice_below(&world->choices, CHOICE_REQUEST, of->number, RELATION_COUNT);
     switch (relation) {
     case RELATION_NONE:
     case RELATION_COUNT:
@@ -174,14 +174,14 @@ void producers_begin(struct world *world)
     }
 }
 
-/* --- hearing ------------------------------------------------------------------------------------ */
+/* --- hearing ---------------------------------------------------------------------------------- */
 
 static void check_same(struct world *world, const struct producer_request *request,
                        const struct intake_answer *answer)
 {
     if (!request->has_answer) return;
-    const bool is_same = answer->status == request->answer.status &&
-                         span_equal(answer->body, request->answer.body);
+    const bool is_same =
+        answer->status == request->answer.status && span_equal(answer->body, request->answer.body);
     if (!is_same && world->now_us < request->key_expires_us) {
         world_fail(world, "I22", "request %u was answered %d, and now %d", request->number,
                    request->answer.status, answer->status);
@@ -203,7 +203,7 @@ void producers_hear(struct world *world, const char *reply_to, const struct inta
     request->key_expires_us = key_expires_us;
 }
 
-/* --- paying again ------------------------------------------------------------------------------- */
+/* --- paying again ----------------------------------------------------------------------------- */
 
 void producers_see(struct world *world, size_t outbox)
 {
@@ -217,8 +217,7 @@ void producers_see(struct world *world, size_t outbox)
         if (!is_it || request->is_paid_again || payment->target_id == NULL) continue;
         request->is_paid_again = true;
         struct pay_request content = request->request;
-        content.out_trade_no =
-            arena_format(&world->arena, "T-%zu", world->producers->count);
+        content.out_trade_no = arena_format(&world->arena, "T-%zu", world->producers->count);
         content.expires_at_us = 0;
         /* Who is told to wait tries all the same, later. */
         const int64_t delay_us =

@@ -13,8 +13,7 @@ struct hunt {
 
 static void name_invariant(const struct world *world, char out[INVARIANT_SIZE])
 {
-    (void)snprintf(out, INVARIANT_SIZE, "%.*s", (int)strcspn(world->failure, ":"),
-                   world->failure);
+    (void)snprintf(out, INVARIANT_SIZE, "%.*s", (int)strcspn(world->failure, ":"), world->failure);
 }
 
 /* True, and the best from now on: it still fails. */

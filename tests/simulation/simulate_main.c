@@ -1,6 +1,6 @@
 /*
- * tests/simulation/simulate_main.c: oncepay-simulate: the decision core of oncepay in a world of its
- * own. The deciders are the real ones (intake_decide, route_decide, judge, recovery_plan,
+ * tests/simulation/simulate_main.c: oncepay-simulate: the decision core in a world of its own. The
+ * deciders are the real ones (intake_decide, route_decide, judge, recovery_plan,
  * settle_decide, finding_outcome, stray_fact_calls, the relay's reader, queue and sweep, the
  * transition table, provider keys, answers); everything around them is simulated, in one thread,
  * with virtual time and from a seed: streams, PostgreSQL, Redis, the PSP, webhooks, producers, and
@@ -110,8 +110,7 @@ static int run_seeds(struct world *world, const struct options *options)
 {
     uint64_t steps = 0;
     const int64_t started_ms = elapsed_ms();
-    const uint64_t failed =
-        hunt(world, options->first, options->seeds, options->mutant, &steps);
+    const uint64_t failed = hunt(world, options->first, options->seeds, options->mutant, &steps);
     const int64_t took_ms = elapsed_ms() - started_ms + 1;
     if (failed != 0) {
         tell_failure(world, (struct plan){ .seed = failed }, options->mutant);

@@ -26,7 +26,7 @@ enum stage_name stream_stage(size_t stream)
     return stream < STREAM_RECOVER ? STAGE_CREATE : STAGE_RECOVER;
 }
 
-/* --- great faults ------------------------------------------------------------------------------- */
+/* --- great faults ----------------------------------------------------------------------------- */
 
 struct disaster {
     size_t stream;
@@ -79,8 +79,7 @@ static void plan_disasters(struct world *world)
             /* Half of them strike early, while most is under way. */
             const uint64_t drawn =
                 choice_draw(&world->choices, CHOICE_MOMENT, 32 + (unsigned)stream);
-            const int64_t range_us =
-                drawn % 2 == 0 ? 60 * CLOCK_SECOND_US : span_us;
+            const int64_t range_us = drawn % 2 == 0 ? 60 * CLOCK_SECOND_US : span_us;
             struct disaster *disaster = world_allocate(world, sizeof *disaster);
             disaster->stream = stream;
             disaster->fault = FAULTS[i];
@@ -103,7 +102,7 @@ void streams_begin(struct world *world)
     plan_disasters(world);
 }
 
-/* --- publishing --------------------------------------------------------------------------------- */
+/* --- publishing ------------------------------------------------------------------------------- */
 
 static void add(struct world *world, struct stored_message message)
 {
@@ -162,15 +161,14 @@ void stream_publish_commands(struct world *world, size_t stream, const struct co
     publish(world, &message);
 }
 
-/* --- delivering --------------------------------------------------------------------------------- */
+/* --- delivering ------------------------------------------------------------------------------- */
 
 static bool is_left(const struct stored_message *message)
 {
     return !message->is_acked && !message->is_gone;
 }
 
-struct stored_message *stream_take(struct world *world, size_t stream,
-                                   const struct worker *worker)
+struct stored_message *stream_take(struct world *world, size_t stream, const struct worker *worker)
 {
     enum { LOOK_AHEAD = 16 };
     struct stored_message *waiting[LOOK_AHEAD];
@@ -227,7 +225,7 @@ void stream_nak(struct world *world, struct stored_message *message, int64_t del
     }
 }
 
-/* --- what the relay asks ------------------------------------------------------------------------ */
+/* --- what the relay asks ---------------------------------------------------------------------- */
 
 /* The ack floor: every message up to it is acked or gone; and the last one that was delivered. */
 static void find_floor(const struct streams *streams, size_t stream, uint64_t *out_floor,

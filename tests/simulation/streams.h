@@ -22,7 +22,6 @@ enum stream_name {
     STREAM_COUNT = STREAM_RECOVER + ACCOUNTS
 };
 
-
 struct stored_message {
     size_t stream;
     uint64_t sequence;
@@ -37,8 +36,8 @@ struct stored_message {
     size_t command_count;
     unsigned deliveries;
     bool is_acked;
-    bool is_gone;          /* purged, or not in the older copy */
-    int64_t available_us;  /* when it may be delivered (again) */
+    bool is_gone;         /* purged, or not in the older copy */
+    int64_t available_us; /* when it may be delivered (again) */
 };
 
 enum { MESSAGES_MAX = 4096 };
@@ -61,8 +60,7 @@ void stream_publish_request(struct world *world, const char *subject, struct spa
 void stream_publish_commands(struct world *world, size_t stream, const struct command *commands,
                              size_t count);
 /* The next message for a worker, now in hand; NULL: none waits. */
-struct stored_message *stream_take(struct world *world, size_t stream,
-                                   const struct worker *worker);
+struct stored_message *stream_take(struct world *world, size_t stream, const struct worker *worker);
 /* When the next one may be taken; INT64_MAX: none is left. */
 int64_t stream_next_us(const struct world *world, size_t stream);
 void stream_ack(struct world *world, struct stored_message *message);

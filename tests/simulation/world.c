@@ -12,7 +12,7 @@
 #include "tests/simulation/streams.h"
 
 /* A run that does not come to rest in so many steps is a failure of its own. */
-enum { STEPS_MAX = 60000, MOMENTS_MIN = 1024, LOCK_WAIT_US = 500 };
+enum { STEPS_MAX = 60000, MOMENTS_MIN = 1024, LOCK_WAIT_US = 500, COPIES_PER_MILLE = 300 };
 #define LOCK_TIMEOUT_US (5 * CLOCK_SECOND_US)
 #define IDLE_IN_TRANSACTION_US (15 * CLOCK_SECOND_US)
 
@@ -60,8 +60,7 @@ static void push(struct world *world, struct moment moment)
 {
     if (world->moment_count == world->moment_size) {
         world->moment_size = world->moment_size == 0 ? MOMENTS_MIN : world->moment_size * 2;
-        world->moments =
-            memory_resize(world->moments, world->moment_size * sizeof *world->moments);
+        world->moments = memory_resize(world->moments, world->moment_size * sizeof *world->moments);
     }
     if (moment.at_us < world->now_us) moment.at_us = world->now_us;
     moment.order = world->order++;
@@ -98,8 +97,8 @@ void world_at(struct world *world, int64_t at_us, world_action action, void *wha
     push(world, (struct moment){ .at_us = at_us, .action = action, .what = what });
 }
 
-void worker_after(struct world *world, struct worker *worker, int64_t delay_us,
-                  world_action action, void *what)
+void worker_after(struct world *world, struct worker *worker, int64_t delay_us, world_action action,
+                  void *what)
 {
     push(world, (struct moment){ .at_us = world->now_us + delay_us,
                                  .action = action,
@@ -134,8 +133,7 @@ void world_wake(struct world *world, enum stage_name stage)
         struct worker *worker = &world->workers[stage * WORKERS_PER_STAGE + i];
         if (!worker->exists || worker->is_at_work) continue;
         worker_look(world, worker,
-                    world->now_us +
-                        choice_delay_us(&world->choices, CHOICE_TAKE, worker->number));
+                    world->now_us + choice_delay_us(&world->choices, CHOICE_TAKE, worker->number));
     }
 }
 
@@ -206,10 +204,10 @@ static void plan_absences(struct world *world)
         struct absence *absence = world_allocate(world, sizeof *absence);
         const int64_t delay_us =
             choice_below(&world->choices, CHOICE_MOMENT, stage, 5000) * CLOCK_MILLISECOND_US;
-        const int64_t minutes = 1 + choice_below(&world->choices, CHOICE_MOMENT, stage,
-                                                 HOURS_MAX * 60);
-        *absence = (struct absence){ stage, world->now_us + delay_us +
-                                                minutes * 60 * CLOCK_SECOND_US };
+        const int64_t minutes =
+            1 + choice_below(&world->choices, CHOICE_MOMENT, stage, HOURS_MAX * 60);
+        *absence =
+            (struct absence){ stage, world->now_us + delay_us + minutes * 60 * CLOCK_SECOND_US };
         world_after(world, delay_us, go_away, absence);
     }
 }
@@ -317,6 +315,8 @@ static void begin(struct world *world, const struct plan *plan, enum mutant muta
     arena_reset(&world->arena);
     choices_init(&world->choices, plan);
     world->numbers_early = choice_below(&world->choices, CHOICE_WORLD, 6, 4) == 3;
+    /* Copies of one command meet in two workers: the later number may then write first. */
+    if (world->numbers_early) world->choices.per_mille[CHOICE_PUBLISH_TWICE] = COPIES_PER_MILLE;
     streams_begin(world);
     cache_double_begin(world);
     bank_begin(world);
@@ -467,8 +467,8 @@ void job_number_early(struct world *world, struct job *job)
     }
 }
 
-static void send_statement(struct world *world, struct job *job, job_statement_run run,
-                           job_done done)
+static void send_statement(struct world *world, struct job *job,
+                           enum status (*run)(struct world *world, struct job *job), job_done done)
 {
     job->run = run;
     job->done = done;
@@ -476,7 +476,8 @@ static void send_statement(struct world *world, struct job *job, job_statement_r
                 execute, job);
 }
 
-void job_write(struct world *world, struct job *job, job_statement_run run, job_done done)
+void job_write(struct world *world, struct job *job,
+               enum status (*run)(struct world *world, struct job *job), job_done done)
 {
     job->is_read_only = false;
     job->is_sent = true;
@@ -499,7 +500,8 @@ static void read_now(struct world *world, void *what)
     return_result(world, job, job->run(world, job));
 }
 
-void job_read(struct world *world, struct job *job, job_statement_run run, job_done done)
+void job_read(struct world *world, struct job *job,
+              enum status (*run)(struct world *world, struct job *job), job_done done)
 {
     const unsigned number = job->worker->number;
     job->is_read_only = true;

@@ -33,11 +33,11 @@ struct worker {
     unsigned number; /* over all stages */
     unsigned life;   /* raised by each death */
     bool exists;
-    bool is_awake;         /* its next look for work is in the calendar … */
-    int64_t look_at_us;    /* … at this time */
-    bool is_at_work;       /* a batch is in hand; create and recover go on all the same */
+    bool is_awake;           /* its next look for work is in the calendar … */
+    int64_t look_at_us;      /* … at this time */
+    bool is_at_work;         /* a batch is in hand; create and recover go on all the same */
     int64_t stands_until_us; /* SIGSTOP; INT64_MIN: it runs */
-    char name[24];         /* "create-2": the actor of its rows */
+    char name[24];           /* "create-2": the actor of its rows */
 };
 
 /* What happens at a moment. worker NULL: nobody's death prevents it. */
@@ -63,8 +63,8 @@ struct world {
     struct choices choices;
     enum mutant mutant;
     int64_t now_us;
-    int64_t heal_us; /* from here on nothing goes wrong any more */
-    int64_t end_us;  /* by then all that can end has ended */
+    int64_t heal_us;    /* from here on nothing goes wrong any more */
+    int64_t end_us;     /* by then all that can end has ended */
     struct arena arena; /* what the run allocates, until the run is over */
     struct moment *moments;
     size_t moment_count;
@@ -101,8 +101,8 @@ static inline void world_after(struct world *world, int64_t delay_us, world_acti
     world_at(world, world->now_us + delay_us, action, what);
 }
 /* Happens only if the worker still lives its present life; it may die or stop at this moment. */
-void worker_after(struct world *world, struct worker *worker, int64_t delay_us,
-                  world_action action, void *what);
+void worker_after(struct world *world, struct worker *worker, int64_t delay_us, world_action action,
+                  void *what);
 /* The workers of a stage look for work soon. */
 void world_wake(struct world *world, enum stage_name stage);
 /* A worker that has nothing in hand looks again at that time. */
@@ -115,7 +115,7 @@ void world_fail(struct world *world, const char *invariant, const char *format, 
 /* A line of the trace, with the time since the start. */
 void world_say(struct world *world, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* A rare state was reached: counted over the seeds, so that a run which never sees it is noticed. */
+/* A rare state was reached: counted over the seeds, so that never reaching it is noticed. */
 void world_reach(struct world *world, unsigned what);
 
 /* The world whose deciders run now: what they draw (ids, jitter) is its. */
@@ -127,11 +127,9 @@ const char *world_short(struct world *world, struct uuid id);
 
 void *world_allocate(struct world *world, size_t size);
 
-/* --- one unit of a worker's work, from one await to the next ----------------------------------- */
+/* --- one unit of a worker's work, from one await to the next ---------------------------------- */
 
 struct job;
-/* Runs inside the database: all of it, or nothing. */
-typedef enum status (*job_statement_run)(struct world *world, struct job *job);
 typedef void (*job_next)(struct world *world, struct job *job);
 typedef void (*job_done)(struct world *world, struct job *job, enum status status);
 
@@ -139,14 +137,15 @@ struct job { /* first member of what a part needs */
     struct worker *worker;
     unsigned life;
     int64_t xid; /* 0: no transaction number is drawn */
-    job_statement_run run;
+    /* Runs inside the database: all of it, or nothing. */
+    enum status (*run)(struct world *world, struct job *job);
     job_done done;
     job_next next;
     enum status status;
     bool is_read_only;
-    bool is_sent;   /* on its way to the database, whatever becomes of its worker */
-    bool is_locked; /* set by run: a row is locked, run it again a little later */
-    bool is_cut;    /* the server ended its transaction, which had been idle for too long */
+    bool is_sent;      /* on its way to the database, whatever becomes of its worker */
+    bool is_locked;    /* set by run: a row is locked, run it again a little later */
+    bool is_cut;       /* the server ended its transaction, which had been idle for too long */
     int64_t waited_us; /* for a lock */
 };
 
@@ -156,8 +155,10 @@ struct job *job_create(struct world *world, struct worker *worker, size_t size);
  * Sends a statement. done gets STATUS_OK, what run returned, or STATUS_RETRY when nobody knows
  * whether it was committed. A dead worker's statement may run all the same.
  */
-void job_write(struct world *world, struct job *job, job_statement_run run, job_done done);
-void job_read(struct world *world, struct job *job, job_statement_run run, job_done done);
+void job_write(struct world *world, struct job *job,
+               enum status (*run)(struct world *world, struct job *job), job_done done);
+void job_read(struct world *world, struct job *job,
+              enum status (*run)(struct world *world, struct job *job), job_done done);
 void job_wait(struct world *world, struct job *job, int64_t delay_us, job_next next);
 /*
  * Draws the transaction's number before the rows are read, in some seeds. No statement does that
