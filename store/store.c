@@ -28,7 +28,7 @@ enum connection_state {
 struct store {
     char *url;
     char *application;
-    char settings[640];
+    char settings[720];
     int statement_timeout_ms;
     PGconn *connection;
     enum connection_state state;
@@ -63,11 +63,12 @@ struct store *store_create(const struct store_options *options)
     store->application = memory_copy_text(options->application);
     store->statement_timeout_ms = options->statement_timeout_ms;
     store->backoff_us = RECONNECT_US_MIN;
-    /* Sequential scans and merge joins are off because plans are cached on small tables and kept
+    /* What reads whole tables or indexes is off because plans are cached on small tables and kept
      * when these have grown (research: trap 1). A reader wants exactly those. */
     const char *plans = options->is_reader
                             ? " -c default_transaction_read_only=on -c work_mem=128MB"
-                            : " -c enable_seqscan=off -c enable_mergejoin=off"
+                            : " -c enable_seqscan=off -c enable_bitmapscan=off"
+                              " -c enable_mergejoin=off"
                               " -c plan_cache_mode=force_generic_plan";
     (void)snprintf(store->settings, sizeof store->settings,
                    "-c search_path=oncepay,pg_catalog -c statement_timeout=%d -c lock_timeout=%d"

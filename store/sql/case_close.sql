@@ -8,7 +8,8 @@ WITH d AS MATERIALIZED (
     UPDATE oncepay.manual_case c
        SET status = 50, version = c.version + 1, closed_at = now(), close_reason = 'the attempt ended'
       FROM d JOIN oncepay.payment_attempt a ON a.id = d.attempt_id AND a.status >= 50
-     WHERE c.attempt_id = d.attempt_id AND c.kind IN (1, 7, 8) AND c.status = 10
+     WHERE c.attempt_id = ANY ($1::uuid[]) AND c.attempt_id = d.attempt_id AND c.kind IN (1, 7, 8)
+       AND c.status + 0 = 10 -- by the attempt, not by the index of all open cases
     RETURNING c.id, c.attempt_id, c.payment_id
 ), event AS (
     INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id, body, headers)

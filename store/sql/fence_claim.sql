@@ -10,7 +10,7 @@ WITH due AS MATERIALIZED (
 ), claimed AS (
     UPDATE oncepay.fence_batch f
        SET due_at = now() + $3::int8 * interval '1 millisecond', version = f.version + 1
-      FROM due WHERE f.id = due.id
+     WHERE f.id = ANY (ARRAY(SELECT id FROM due))
     RETURNING f.id, f.attempts, f.created_at
 )
 SELECT c.id, a.id, a.request_id

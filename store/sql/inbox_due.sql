@@ -8,5 +8,5 @@ WITH due AS MATERIALIZED (
        FOR UPDATE SKIP LOCKED
 )
 UPDATE oncepay.webhook_inbox i SET look_at = now() + interval '30 seconds'
-  FROM due WHERE i.id = due.id
+ WHERE i.id = ANY (ARRAY(SELECT id FROM due))
 RETURNING i.id

@@ -10,7 +10,7 @@ SELECT p.id, p.out_trade_no, p.status, p.certainty, p.amount, p.currency, p.capt
                  WHERE s.payment_id = p.id
                    AND 0 = (SELECT count(*) FROM oncepay.manual_case c
                              WHERE c.attempt_id = s.attempt_id AND c.kind = 3 AND c.status = 50))
-       AND 0 = (SELECT count(*) FROM oncepay.manual_case c WHERE c.payment_id = p.id AND c.status = 10)
+       AND 0 = (SELECT count(*) FROM oncepay.manual_case c WHERE c.payment_id = p.id AND c.status + 0 = 10)
        AND 0 = (SELECT count(*) FROM oncepay.payment_timer w WHERE w.payment_id = p.id)
        AND 0 = (SELECT count(*) FROM oncepay.payment_attempt o WHERE o.payment_id = p.id AND o.status < 50),
        a.hold, nullif(t.due_at, 'infinity'), p.version

@@ -11,5 +11,6 @@ SELECT o.xid, o.id, o.payment_id, o.version, o.created_at, o.subject, o.headers,
          WHERE f.kind = 2 AND f.payment_id = $1::uuid
            AND f.xid = ((((c.ahead >> 32) << 32) + t.low
                          - CASE WHEN t.low < (c.ahead & 4294967295) OR c.ahead < 4294967296 THEN 0
-                                ELSE 4294967296 END)::text)::xid8) o
+                                ELSE 4294967296 END)::text)::xid8
+         LIMIT 1000) o -- beyond any payment; keeps it a look-up by xid
  ORDER BY o.version, o.xid, o.id

@@ -84,7 +84,7 @@ SELECT d.place::int4,
   LEFT JOIN LATERAL (
        SELECT true AS has_case, bool_or(f.kind IN (2, 3, 4, 9)) AS has_grave_case
          FROM oncepay.manual_case f
-        WHERE NOT z.is_plain AND f.payment_id = p.id AND f.status = 10 HAVING count(*) > 0) k ON true
+        WHERE NOT z.is_plain AND f.payment_id = p.id AND f.status + 0 = 10 HAVING count(*) > 0) k ON true
   LEFT JOIN LATERAL (
        SELECT coalesce(f.reasons ->> 'reason', 'no_route') AS reason
          FROM oncepay.routing_decision f

@@ -13,7 +13,7 @@ WITH d AS MATERIALIZED (
        SET status = d.next_status, version = t.version + 1, claims = t.claims + 1, lease_owner = $9::text,
            due_at = CASE WHEN d.next_status = 20 THEN now() + $4::int8 * interval '1 millisecond' ELSE t.due_at END
       FROM d
-     WHERE t.id = d.task_id AND t.version = d.version
+     WHERE t.id = ANY ($1::uuid[]) AND t.id = d.task_id AND t.version = d.version
     RETURNING t.id, t.version, d.request_id, d.kind, d.payment_id, d.attempt_id, d.outbox_id, d.subject,
               d.attempt_version
 ), request AS (

@@ -9,5 +9,6 @@ UPDATE oncepay.recovery_task t
        escalated_at = CASE WHEN d.next_status = 40 THEN coalesce(t.escalated_at, now()) ELSE t.escalated_at END
   FROM unnest($1::uuid[], $2::int4[], $3::int2[], $4::int8[], $5::int4[], $6::bool[], $7::bool[])
        AS d(task_id, version, next_status, due_ms, step, stored_error, has_outcome)
- WHERE t.id = d.task_id AND t.version = d.version AND t.status = 20
+ -- Neither the join's order nor the index of what is due may turn this into a scan.
+ WHERE t.id = ANY ($1::uuid[]) AND t.id = d.task_id AND t.version = d.version AND t.status + 0 = 20
 RETURNING t.id

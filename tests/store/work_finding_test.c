@@ -65,8 +65,7 @@ static const struct queue QUEUES[] = {
     { "events",
       true,
       { { "relay_events", "'5:5:', NULL, 0, " NO_ID ", 256, " NO_ID ", 0" },
-        { "query_outbox_lag", "1000" },
-        { "relay_republish_time", NO_ID } } },
+        { "query_outbox_lag", "1000" } } },
 };
 
 static void run_file(const char *url, const char *path)
