@@ -6,7 +6,8 @@
 -- $17 key hash, $18 fingerprint, $19 answer status, $20 answer headers, $21 answer body, $22 key lifetime in hours;
 -- $23 payment that the pointer names now, $24 pointer's version (0: there is no pointer yet);
 -- $25 event id, $26 event subject, $27 event body, $28 event headers, $29 command id, $30 command subject,
--- $31 whether its key has a row that has expired (arrays, one element per payment); $32 actor, $33 fingerprint version. -> one row: how many.
+-- $31 whether its key has a row that has expired (arrays, one element per payment);
+-- $32 actor, $33 fingerprint version. -> one row: how many.
 --
 -- Locks go key, pointer, payment (protocol H7), each sorted: a step reads the gate of the step before.
 -- All or nothing, so history and outbox come from what was given, without a join.
