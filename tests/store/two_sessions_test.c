@@ -168,6 +168,36 @@ static void a_repeat_meets_the_evidence_of_a_commit_in_doubt(void **state)
                      1);
 }
 
+/* Both have seen it CREATED: one sends, and the other leaves it. */
+static void two_workers_fence_one_attempt_and_one_sends(void **state)
+{
+    struct bench *bench = *state;
+    const struct fence_input inputs[] = { { bench->attempt, { uuid_new() } },
+                                          { bench->attempt, { uuid_new() } } };
+    struct sql_call calls[2];
+    struct store_result results[2] = { { 0 } };
+    struct fence_row *rows = NULL;
+    sql_call_begin(&calls[0], STMT_BEGIN, &bench->arena);
+    fence_call(&calls[1], &bench->arena, &inputs[0], 1, uuid_new(), "stripe-main", "create/1", 2000,
+               37000);
+    assert_int_equal(store_run_many(bench->first, calls, 2, results), STATUS_OK);
+    assert_int_equal(fence_read(&results[1], &bench->arena, &rows), 1);
+    assert_int_equal(rows[0].outcome, FENCE_SENDING);
+    for (size_t i = 0; i < 2; i++) store_result_clear(&results[i]);
+
+    struct store_result late = { 0 };
+    fence_call(&calls[0], &bench->arena, &inputs[1], 1, uuid_new(), "stripe-main", "create/2", 2000,
+               37000);
+    send_until_it_waits(bench, bench->second, &calls[0]);
+    commit(bench);
+    assert_int_equal(receive(bench->second, &late), STATUS_OK);
+    assert_int_equal(fence_read(&late, &bench->arena, &rows), 1);
+    assert_int_equal(rows[0].outcome, FENCE_NOT_CREATED);
+    store_result_clear(&late);
+    assert_int_equal(
+        number(bench, "SELECT count(*) FROM oncepay.attempt_request WHERE attempt_id = $id"), 1);
+}
+
 #define BENCH_TEST(name) cmocka_unit_test_setup_teardown(name, open_bench, close_bench)
 
 int main(void)
@@ -175,6 +205,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         BENCH_TEST(a_local_end_takes_an_attempt_that_was_away_and_came_back),
         BENCH_TEST(a_repeat_meets_the_evidence_of_a_commit_in_doubt),
+        BENCH_TEST(two_workers_fence_one_attempt_and_one_sends),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }
