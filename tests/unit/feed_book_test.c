@@ -68,6 +68,43 @@ static void a_rate_is_an_open_loop(void **state)
     feed_book_finish(&book);
 }
 
+static void what_has_no_end_is_bounded(void **state)
+{
+    (void)state;
+    struct feed_options options = options_for(10, 10, 0);
+    options.unfinished = 4;
+    struct feed_book book;
+    feed_book_init(&book, &options, 0);
+    assert_int_equal(send_all(&book, 1), 4);
+    feed_book_accepted(&book, 0, "id", 2);
+    assert_int_equal(send_all(&book, 2), 0); /* an answer is no end */
+    feed_book_ended(&book, 0, FEED_END_SUCCEEDED, 3);
+    feed_book_refused(&book, 1, 3);
+    assert_int_equal(send_all(&book, 4), 2);
+    feed_book_finish(&book);
+}
+
+static void nothing_new_after_its_time_and_what_is_out_is_waited_for(void **state)
+{
+    (void)state;
+    struct feed_options options = options_for(10, 2, 0);
+    options.seconds_us = 5 * SECOND;
+    struct feed_book book;
+    feed_book_init(&book, &options, 0);
+    assert_int_equal(send_all(&book, 1), 2);
+    feed_book_close(&book, 5 * SECOND - 1);
+    feed_book_accepted(&book, 0, "id", 2);
+    assert_int_equal(send_all(&book, 3), 1);
+    feed_book_close(&book, 5 * SECOND);
+    feed_book_accepted(&book, 1, "id", 5 * SECOND);
+    assert_int_equal(send_all(&book, 5 * SECOND), 0);
+    feed_book_accepted(&book, 2, "id", 6 * SECOND);
+    assert_false(feed_book_is_done(&book));
+    for (size_t i = 0; i < 3; i++) feed_book_ended(&book, i, FEED_END_SUCCEEDED, 6 * SECOND);
+    assert_true(feed_book_is_done(&book));
+    feed_book_finish(&book);
+}
+
 static void what_is_not_answered_is_repeated_ever_more_slowly(void **state)
 {
     (void)state;
@@ -184,6 +221,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_flight_bounds_what_is_unanswered),
         cmocka_unit_test(a_rate_is_an_open_loop),
+        cmocka_unit_test(what_has_no_end_is_bounded),
+        cmocka_unit_test(nothing_new_after_its_time_and_what_is_out_is_waited_for),
         cmocka_unit_test(what_is_not_answered_is_repeated_ever_more_slowly),
         cmocka_unit_test(the_first_answer_and_the_first_end_count),
         cmocka_unit_test(an_event_may_overtake_the_answer),
