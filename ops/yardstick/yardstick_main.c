@@ -1,7 +1,7 @@
 /*
  * ops/yardstick/yardstick_main.c: oncepay-yardstick, what the pipeline's speed is compared with:
- * the rows of happy card payments, written straight into PostgreSQL. Options, threads, and a line on
- * how far it is every 20 ms.
+ * the rows of happy card payments, written straight into PostgreSQL. Options, threads, and a line
+ * on how far it is every 20 ms.
  */
 #include <errno.h>
 #include <getopt.h>
