@@ -68,7 +68,8 @@ class Event:
 class Watcher:
     def __init__(self, live, *logs):
         self.live = [Event(identity) for identity in live]
-        self.logs = [[Event(identity, at_ns) for at_ns, identity in enumerate(log)] for log in logs]
+        self.stored = {(at_ns, identity): Event(identity, at_ns)
+                       for log in logs for at_ns, identity in enumerate(log)}
 
 
 class Order(unittest.TestCase):

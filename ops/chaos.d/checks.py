@@ -78,6 +78,37 @@ def wait_quiet(world, nats, seconds, keep):
         time.sleep(0.25)
 
 
+LEFT = """
+SELECT p.id, p.status, p.version, a.id, a.status, a.version, p.start_by - now() AS may_start,
+       (SELECT string_agg(format('%s due in %s', t.status, t.due_at - now()), ', ')
+          FROM oncepay.recovery_task t WHERE t.attempt_id = a.id) AS tasks,
+       (SELECT string_agg(format('%s %s, emitted %s times, again in %s', c.stage, c.subject,
+                                 c.emissions, c.next_at - now()), ', ')
+          FROM oncepay.stuck_command c WHERE c.payment_id = p.id) AS stuck,
+       (SELECT string_agg(h.entity || ' ' || h.event || ' ' || h.why, ', ' ORDER BY h.at)
+          FROM oncepay.state_history h WHERE h.payment_id = p.id) AS history
+  FROM oncepay.payment p LEFT JOIN oncepay.payment_attempt a ON a.payment_id = p.id
+ WHERE p.status NOT IN (50, 70, 80, 90, 95) ORDER BY p.id LIMIT 50"""
+
+
+def write_left(world, nats):
+    """For whoever looks into it: what is open, what the consumers know, what the stages count."""
+    with open(world.path("left.txt"), "w") as file:
+        for row in world.sql(LEFT):
+            file.write("\t".join(str(value) for value in row) + "\n")
+        for stream in STAGE_STREAMS:
+            for what in ("STREAM.INFO.", "CONSUMER.LIST."):
+                file.write(json.dumps(nats.api(what + stream)) + "\n")
+        for child in world.stages():
+            stage, _, number = child.name.partition("#")
+            url = "http://127.0.0.1:%d/metrics" % world.port(stage, int(number or 1))
+            file.write("\n%s\n" % child.name)
+            try:
+                file.write(world.http(url, timeout=2)[1].decode())
+            except OSError as error:
+                file.write("%s\n" % error)
+
+
 # --- the checks ----------------------------------------------------------------------------------
 
 def verify(world):
@@ -202,11 +233,7 @@ def first_places(events_in_order, wanted):
 def order_of_events(watcher, wanted):
     """A pair is in order if somebody saw it so: the bystander, or one reading of the stream."""
     views = [first_places(watcher.live, wanted)]
-    stored = {}
-    for log in watcher.logs:
-        for event in log:
-            stored.setdefault((event.at_ns, event.id), event)
-    views.append(first_places([stored[at] for at in sorted(stored)], wanted))
+    views.append(first_places([watcher.stored[at] for at in sorted(watcher.stored)], wanted))
     of_payment = collections.defaultdict(list)
     for identity, (payment, version, _) in wanted.items():
         if payment is not None and version > 0:

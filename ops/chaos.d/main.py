@@ -301,7 +301,8 @@ def execute(options):
         heal(run)
         left = settle_down(run)
         if left:
-            run.problem("not quiet after %d s: %s" % (HEAL_S, left))
+            run.problem("not quiet after %d s: %s; see left.txt" % (HEAL_S, left))
+            checks.write_left(world, run.nats())
         last.wake()
         result["requests"] = check(run)
         run.scraper.finish()

@@ -21,16 +21,16 @@ KINDS = ["intake", "route", "create", "recover", "settle"]
 
 
 class Event:
-    """One copy of a published event."""
+    """One copy of a published event; small, for a long run has millions of them."""
+    __slots__ = ("id", "type", "payment", "version", "at_ns")
 
     def __init__(self, message, at_ns):
         headers = message.headers
         self.id = headers.get("ce-id")
-        self.type = headers.get("ce-type", "")
+        self.type = sys.intern(headers.get("ce-type", ""))
         self.payment = headers.get("ce-subject")
         self.version = int(headers.get("ce-sequence", 0))
         self.at_ns = at_ns
-        self.subject, self.headers, self.body = message.subject, headers, message.body
 
 
 class Watcher:
@@ -39,7 +39,7 @@ class Watcher:
         self.lock = threading.Lock()
         self.copies = {kind: collections.deque(maxlen=COPIES_MAX) for kind in KINDS}
         self.live = []  # events as they were heard
-        self.logs = []             # contents of the event stream, one list per reading
+        self.stored = {}           # (when, id) -> event, of all readings of the stream
         self.enough = threading.Event()
         self.failed = None
         self.thread = threading.Thread(target=self._run, daemon=True)
@@ -83,21 +83,19 @@ class Watcher:
     def _keep(self, message):
         kind = message.subject.split(".")[1]
         if kind == "event":
-            event = Event(message, time.time_ns())
-            event.body = event.headers = None  # the stream has them
-            self.live.append(event)
+            self.live.append(Event(message, time.time_ns()))
         elif kind in self.copies:
             self.copies[kind].append(message)
 
     def taken(self, kind, count, draw):
-        """Copies of that many messages, drawn; in the order in which they came."""
+        """Copies of that many messages, drawn, in any order."""
         with self.lock:
             held = list(self.copies[kind])
         draw.shuffle(held)
         return held[:count]
 
     def snapshot(self, nats=None):
-        """Reads the event stream whole. The list of events is kept and returned."""
+        """Reads the event stream whole. What it holds is kept and returned."""
         own = nats or Nats(self.world.nats.url())
         try:
             events = [Event(message, stored_ns(message))
@@ -105,7 +103,8 @@ class Watcher:
         finally:
             if nats is None:
                 own.close()
-        self.logs.append(events)
+        for event in events:
+            self.stored.setdefault((event.at_ns, event.id), event)
         return events
 
 
@@ -117,7 +116,6 @@ def read_stream(nats, stream):
         raise ConnectionError("no consumer on %s: %s" % (stream, made["error"]))
     inbox = nats.inbox()
     sid = nats.subscribe(inbox)
-    messages = []
     while True:
         nats.publish("$JS.API.CONSUMER.MSG.NEXT.%s.%s" % (stream, made["name"]),
                      {"batch": BATCH, "no_wait": True}, reply=inbox)
@@ -126,10 +124,10 @@ def read_stream(nats, stream):
             message = nats.next(sid)
             if ":status" in message.headers:
                 break
-            messages.append(message)
+            yield message
             taken += 1
         if taken < BATCH:
-            return messages
+            return
 
 
 def stored_ns(message):
