@@ -1,7 +1,8 @@
 /*
  * ops/yardstick/yardstick_script.h: a file of SQL as transactions of statements. A line
  * "-- transaction NAME" begins a transaction, a semicolon at the end of a line ends a statement,
- * and :name stands for a column of yardstick_payment.h, which becomes $1, $2 and so on with its type.
+ * and :name stands for a column of yardstick_payment.h, which becomes $1, $2 and so on with its
+ * type.
  */
 #ifndef ONCEPAY_OPS_YARDSTICK_SCRIPT_H
 #define ONCEPAY_OPS_YARDSTICK_SCRIPT_H
