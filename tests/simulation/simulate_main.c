@@ -71,6 +71,7 @@ static void tell_failure(struct world *world, struct plan plan, enum mutant muta
 {
     char text[PLAN_TEXT_SIZE];
     printf("seed %" PRIu64 " failed: %s\n", plan.seed, world->failure);
+    (void)fflush(stdout);
     shrink(world, &plan, mutant);
     printf("made smaller:\n");
     (void)world_run(world, &plan, mutant, stdout);
