@@ -1,7 +1,7 @@
 -- Where republishing begins after the last event that a stream still holds: as many events before it as may have
 -- been in hand at once. $1 outbox id, $2 how many before. -> xid; no row: no such event.
 SELECT coalesce(b.xid, e.xid)
-  FROM (SELECT o.xid, o.id FROM oncepay.outbox o WHERE o.id = $1::uuid AND o.kind = 2) e
+  FROM oncepay.first_events($1::uuid, $1::uuid, 1) e
   LEFT JOIN LATERAL (
         SELECT w.xid FROM (
             SELECT o.xid, o.id FROM oncepay.outbox o

@@ -8,10 +8,8 @@ SELECT w.xid
          ORDER BY v.place) AS span
  CROSS JOIN LATERAL (
         SELECT f.xid, f.id
-          FROM (SELECT o.xid, o.id FROM oncepay.outbox o
-                 WHERE o.id >= oncepay.uuid_floor($1::timestamptz)
-                   AND o.id < coalesce(oncepay.uuid_floor($1::timestamptz + span.width),
-                                       'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid) AND o.kind = 2
-                 ORDER BY o.id LIMIT 1000) f
+          FROM oncepay.first_events(oncepay.uuid_floor($1::timestamptz),
+                                    coalesce(oncepay.uuid_floor($1::timestamptz + span.width),
+                                             'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid), 1000) f
          ORDER BY f.xid, f.id LIMIT 1) w
  ORDER BY span.place LIMIT 1

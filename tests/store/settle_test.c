@@ -1,7 +1,6 @@
 /*
- * tests/store/settle_test.c: settle's batch on a real PostgreSQL (protocol F): each end once,
- * whoever repeats it and however many settle at the same time; what it means for the target; and
- * ends that meet a final payment.
+ * tests/store/settle_test.c: settle's batch on a real PostgreSQL (protocol F): each end once, however
+ * many settle it; what it means for the target; and ends that meet a final payment.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -547,7 +546,6 @@ static void a_move_by_an_old_version_writes_nothing(void **state)
     const struct command *commands[] = { &command };
     struct settle_facts facts;
     CHECK(settle_read(bench->store, commands, 1, &bench->arena, &facts));
-
     struct settle_move move = {
         .payment = &facts.payment,
         .next_status = PAYMENT_FAILED,
