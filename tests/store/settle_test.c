@@ -1,6 +1,6 @@
 /*
- * tests/store/settle_test.c: settle's batch on a real PostgreSQL (protocol F): each end once, however
- * many settle it; what it means for the target; and ends that meet a final payment.
+ * tests/store/settle_test.c: settle's batch on a real PostgreSQL (protocol F): each end once,
+ * however many settle it; what it means for the target; and ends that meet a final payment.
  */
 #include <setjmp.h>
 #include <stdarg.h>
