@@ -64,7 +64,7 @@ static void check_form(const struct request_envelope *envelope, const struct pay
 {
     struct request_envelope repeated = *envelope;
     struct pay_request again;
-    struct problem problem;
+    struct problem problem = { PROBLEM_NONE, NULL, NULL };
     repeated.content = content;
     repeated.body = pay_request_encode(request, content, arena);
     INVARIANT(pay_request_decode(&repeated, arena, &again, &problem));
@@ -122,7 +122,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct bus_message message = take_message((struct span){ data, size }, &arena);
     struct request_envelope envelope;
     struct pay_request request;
-    struct problem problem;
+    struct problem problem = { PROBLEM_NONE, NULL, NULL };
     if (!request_envelope_read(&message, &arena, &envelope, &problem)) {
         check_problem(&problem, envelope.content, NULL, &arena);
     } else if (envelope.operation == REQUEST_OPERATION_PAY) {

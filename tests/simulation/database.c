@@ -84,7 +84,7 @@ static int by_xid(const void *a, const void *b)
 const char *database_snapshot(struct world *world, int64_t *out_xmin)
 {
     const struct database *database = world->database;
-    int64_t xids[RUNNING_MAX];
+    int64_t xids[RUNNING_MAX] = { 0 };
     enum { XID_LENGTH = 12 };
     char *text = world_allocate(world, (RUNNING_MAX + 2) * XID_LENGTH);
     for (size_t i = 0; i < database->running_count; i++) xids[i] = database->running[i]->xid;

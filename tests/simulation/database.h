@@ -326,7 +326,7 @@ size_t database_room(struct world *world, size_t *count, size_t limit, const cha
 void db_intake_read(struct world *world, const struct pay_request *request,
                     struct intake_found *out);
 /* intake_view.sql */
-void db_intake_view(struct world *world, struct payment_id payment, struct payment_view *out);
+void db_intake_view(struct world *world, struct payment_id id, struct payment_view *out);
 /* intake_accept.sql, intake_answer.sql, intake_reject.sql: all or STATUS_LOST_RACE. */
 struct intake_accepting {
     struct payment_id id;
@@ -346,7 +346,7 @@ enum status db_intake_answer(struct world *world, const struct pay_request *requ
 void db_intake_reject(struct world *world, struct outbox_id id);
 
 /* route_read.sql, route_open.sql, route_take.sql, route_deny.sql */
-void db_route_read(struct world *world, struct payment_id payment, int follows,
+void db_route_read(struct world *world, struct payment_id id, int follows,
                    struct route_payment *out);
 int64_t db_route_open(struct world *world, size_t account);
 struct route_taking {
@@ -360,11 +360,11 @@ struct route_taking {
     struct outbox_id command;
 };
 enum status db_route_take(struct world *world, const struct route_taking *take);
-enum status db_route_deny(struct world *world, struct payment_id payment, int version, int follows,
+enum status db_route_deny(struct world *world, struct payment_id id, int version, int follows,
                           struct uuid decision, const char *reason, struct outbox_id command);
 
 /* attempt_fence.sql for one attempt; the fence_batch row of all that moved follows. */
-void db_attempt_fence(struct world *world, struct attempt_id attempt, struct request_id request,
+void db_attempt_fence(struct world *world, struct attempt_id id, struct request_id request,
                       size_t account, int64_t send_by_us, struct fence_row *out);
 void db_fence_batch(struct world *world, struct uuid id, size_t account,
                     const struct fence_row *rows, size_t count, int64_t due_us);
@@ -397,7 +397,7 @@ bool db_task_claim(struct world *world, const struct task_claim *claim, int64_t 
                    int64_t send_by_us, size_t account);
 void db_task_schedule(struct world *world, const struct task_schedule *schedule);
 void db_task_wake(struct world *world, size_t attempt);
-void db_task_resolve(struct world *world, struct task_id task, int32_t version);
+void db_task_resolve(struct world *world, struct task_id id, int32_t version);
 void db_task_confirm(struct world *world, struct task_id id, struct attempt_id attempt);
 bool db_task_is_locked(const struct world *world, size_t attempt, const struct job *job);
 /* timer_lift_hold.sql */
@@ -437,7 +437,7 @@ void db_relay_events(struct world *world, const char *base, const char *target, 
                      struct uuid after_id, size_t limit, struct relay_page_double *out);
 /* relay_events_before.sql for one payment; returns how many. */
 size_t db_relay_events_before(struct world *world, size_t payment, int32_t version,
-                              int64_t after_xid, struct uuid after_id, const char *snapshot,
+                              int64_t after_xid, struct uuid after_id, const char *text,
                               struct relay_row_double *out, size_t limit);
 /* relay_unmoved_*.sql: does what the command names stand where it stood? */
 bool db_relay_unmoved(struct world *world, const struct outbox_row *row);

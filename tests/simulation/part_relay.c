@@ -389,7 +389,7 @@ static void sweep_subject(struct world *world, struct sweep_job *self, size_t st
 {
     const struct database *database = world->database;
     struct relay_sweep_row rows[EMIT_MAX];
-    size_t places[EMIT_MAX];
+    size_t places[EMIT_MAX] = { 0 };
     struct relay_sweep sweep = { .rows = rows,
                                  .horizon_us = world->now_us - COMMAND_AGE_US,
                                  .oldest_left_us = INT64_MAX,
