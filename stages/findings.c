@@ -254,11 +254,15 @@ static void add_fences(struct store_job *job, const struct finding_batch *batch)
     if (count > 0) fence_done_call(store_job_call(job), &job->arena, done, count);
 }
 
+/* A webhook is done when it moved what it had to move: who loses a race is judged again first. */
 static void add_inbox(struct store_job *job, const struct finding_batch *batch)
 {
     struct sql_call *call = NULL;
     struct sql_array *ids = NULL;
     struct sql_array *payments = NULL;
+    struct sql_array *attempts = NULL;
+    struct sql_array *versions = NULL;
+    struct sql_array *evidence = NULL;
     for (size_t i = 0; i < batch->count; i++) {
         const struct finding *finding = batch->items[i];
         if (uuid_is_nil(finding->inbox.uuid)) continue;
@@ -267,9 +271,15 @@ static void add_inbox(struct store_job *job, const struct finding_batch *batch)
             sql_call_begin(call, STMT_INBOX_DONE, &job->arena);
             ids = sql_bind_array(call, SQL_UUID);
             payments = sql_bind_array(call, SQL_UUID);
+            attempts = sql_bind_array(call, SQL_UUID);
+            versions = sql_bind_array(call, SQL_INT4);
+            evidence = sql_bind_array(call, SQL_UUID);
         }
         sql_push_uuid(ids, finding->inbox.uuid);
         sql_push_uuid(payments, finding->attempt.payment.uuid);
+        sql_push_uuid(attempts, finding->attempt.attempt.uuid);
+        sql_push_int4(versions, finding->verdict.changes ? finding->attempt.version + 1 : 0);
+        sql_push_uuid(evidence, finding->evidence.uuid);
     }
 }
 

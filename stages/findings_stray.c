@@ -129,6 +129,9 @@ static void add_inbox(struct store_job *job, const struct finding *finding)
     sql_call_begin(call, STMT_INBOX_DONE, &job->arena);
     sql_push_uuid(sql_bind_array(call, SQL_UUID), finding->inbox.uuid);
     sql_push_uuid(sql_bind_array(call, SQL_UUID), finding->attempt.payment.uuid);
+    sql_push_uuid(sql_bind_array(call, SQL_UUID), finding->attempt.attempt.uuid);
+    sql_push_int4(sql_bind_array(call, SQL_INT4), 0); /* the fact is stored whole, or not at all */
+    sql_push_uuid(sql_bind_array(call, SQL_UUID), finding->evidence.uuid);
 }
 
 static void on_loaded(struct store_job *job, enum status status, struct store_result *results)

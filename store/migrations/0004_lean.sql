@@ -11,7 +11,7 @@
 --
 -- outbox_pk: a row is looked up by its id only when a stream is lost. Five index entries a payment were the
 -- price; a block range index costs none, since ids (UUIDv7) come nearly in the order of the pages. An id is
--- drawn once, and every row is fed by one that has a key of its own.
+-- drawn once, and a row is fed by one that has a key of its own (a command sent once more may have a copy).
 --
 -- The guards: a trigger's plan is made when the first batch comes, often a batch of one row, and kept. To
 -- the planner one old and one new row are best joined by a nested loop, and every later batch of 256

@@ -198,6 +198,43 @@ static void two_workers_fence_one_attempt_and_one_sends(void **state)
         number(bench, "SELECT count(*) FROM oncepay.attempt_request WHERE attempt_id = $id"), 1);
 }
 
+static int64_t inbox_done(struct bench *bench, struct uuid inbox, int version, struct uuid evidence)
+{
+    struct sql_call call;
+    struct store_result result = { 0 };
+    sql_call_begin(&call, STMT_INBOX_DONE, &bench->arena);
+    sql_push_uuid(sql_bind_array(&call, SQL_UUID), inbox);
+    sql_push_uuid(sql_bind_array(&call, SQL_UUID), bench->payment.uuid);
+    sql_push_uuid(sql_bind_array(&call, SQL_UUID), bench->attempt.uuid);
+    sql_push_int4(sql_bind_array(&call, SQL_INT4), version);
+    sql_push_uuid(sql_bind_array(&call, SQL_UUID), evidence);
+    assert_int_equal(store_run(bench->first, &call, &result), STATUS_OK);
+    store_result_clear(&result);
+    return pg_fixture_number(
+        bench->url, "SELECT count(*) FROM oncepay.webhook_inbox WHERE processed_at IS NOT NULL");
+}
+
+/* The same version was made by somebody else's evidence: the event waits to be judged again. */
+static void a_webhook_that_lost_its_move_is_not_done(void **state)
+{
+    struct bench *bench = *state;
+    const struct uuid inbox = uuid_new();
+    const struct uuid proof = uuid_new();
+    char text[UUID_TEXT_SIZE];
+    pg_fixture_run(bench->url,
+                   arena_format(&bench->arena,
+                                "INSERT INTO oncepay.webhook_inbox (id, channel_account, event_id,"
+                                " kind, digest, excerpt) VALUES ('%s', 'a', 'evt_1', 12, '', '{}')",
+                                uuid_format(inbox, text)));
+    pg_fixture_run(bench->url, arena_format(&bench->arena,
+                                            "SELECT test.move_attempt(id, 20, 1, '%s', NULL)"
+                                            " FROM oncepay.payment_attempt",
+                                            uuid_format(proof, text)));
+    assert_int_equal(inbox_done(bench, inbox, 2, uuid_new()), 0);
+    assert_int_equal(inbox_done(bench, inbox, 3, proof), 0);
+    assert_int_equal(inbox_done(bench, inbox, 2, proof), 1);
+}
+
 #define BENCH_TEST(name) cmocka_unit_test_setup_teardown(name, open_bench, close_bench)
 
 int main(void)
@@ -206,6 +243,7 @@ int main(void)
         BENCH_TEST(a_local_end_takes_an_attempt_that_was_away_and_came_back),
         BENCH_TEST(a_repeat_meets_the_evidence_of_a_commit_in_doubt),
         BENCH_TEST(two_workers_fence_one_attempt_and_one_sends),
+        BENCH_TEST(a_webhook_that_lost_its_move_is_not_done),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }
