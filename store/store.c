@@ -5,9 +5,10 @@
  */
 #include "store/store.h"
 
-#include <libpq-fe.h>
 #include <poll.h>
 #include <time.h>
+
+#include "store/store_connect.h"
 
 enum {
     RECONNECT_US_MIN = 50 * 1000,
@@ -36,6 +37,7 @@ struct store {
     int64_t deadline_us; /* of connecting or of the transaction under way */
     int64_t retry_at_us; /* earliest next connect while down */
     int64_t backoff_us;
+    size_t first_host; /* which of the URL's hosts is tried first */
     bool is_prepared[STMT_COUNT + 1];
     /* The transaction under way: what results are still to come, in order. */
     enum statement sent[STORE_CALLS_MAX];
@@ -143,16 +145,19 @@ static void note_connection_error(struct store *store, const char *what)
     (void)snprintf(store->error.message, sizeof store->error.message, "%s", what);
 }
 
+static void fail_connecting(struct store *store, const char *what, int64_t now_us)
+{
+    note_connection_error(store, what);
+    store->first_host++;
+    go_down(store, now_us);
+}
+
 static void start_connecting(struct store *store, int64_t now_us)
 {
-    const char *const names[] = { "dbname",          "application_name", "options",
-                                  "client_encoding", "keepalives_idle",  NULL };
-    const char *const values[] = { store->url, store->application, store->settings, "UTF8", "10",
-                                   NULL };
-    store->connection = PQconnectStartParams(names, values, 1);
+    store->connection = store_connect_start(store->url, store->first_host, store->application,
+                                            store->settings);
     if (store->connection == NULL || PQstatus(store->connection) == CONNECTION_BAD) {
-        note_connection_error(store, "PostgreSQL refused the connection");
-        go_down(store, now_us);
+        fail_connecting(store, "PostgreSQL refused the connection", now_us);
         return;
     }
     store->state = CONNECTION_CONNECTING;
@@ -166,15 +171,13 @@ static void go_on_connecting(struct store *store, int64_t now_us)
     if (store->connecting == PGRES_POLLING_OK) {
         if (PQsetnonblocking(store->connection, 1) != 0 ||
             PQenterPipelineMode(store->connection) != 1) {
-            note_connection_error(store, "pipeline mode refused");
-            go_down(store, now_us);
+            fail_connecting(store, "pipeline mode refused", now_us);
             return;
         }
         store->state = CONNECTION_READY;
         store->backoff_us = RECONNECT_US_MIN;
     } else if (store->connecting == PGRES_POLLING_FAILED || now_us >= store->deadline_us) {
-        note_connection_error(store, "PostgreSQL cannot be reached");
-        go_down(store, now_us);
+        fail_connecting(store, "PostgreSQL cannot be reached", now_us);
     }
 }
 
