@@ -34,13 +34,17 @@ k AS (
       FROM d WHERE NOT d.key_is_expired ORDER BY d.merchant, d.key_hash
     RETURNING i.payment_id),
 renewed AS (
-    UPDATE oncepay.idempotency_key i
-       SET fingerprint = d.fingerprint, fingerprint_version = $33::int2, payment_id = d.id,
-           answer_status = d.answer_status, answer_headers = d.answer_headers, answer_body = d.answer_body,
-           expires_at = now() + make_interval(hours => d.lifetime_h), created_at = now()
-      FROM d
-     WHERE d.key_is_expired AND i.merchant = d.merchant AND i.operation = 1 AND i.key_hash = d.key_hash
-       AND i.expires_at <= now()
+    INSERT INTO oncepay.idempotency_key AS i (merchant, operation, key_hash, fingerprint, fingerprint_version,
+                                              payment_id, answer_status, answer_headers, answer_body, expires_at)
+    SELECT d.merchant, 1, d.key_hash, d.fingerprint, $33::int2, d.id, d.answer_status, d.answer_headers,
+           d.answer_body, now() + make_interval(hours => d.lifetime_h)
+      FROM d WHERE d.key_is_expired ORDER BY d.merchant, d.key_hash
+        ON CONFLICT (merchant, operation, key_hash) DO UPDATE
+       SET fingerprint = excluded.fingerprint, fingerprint_version = excluded.fingerprint_version,
+           payment_id = excluded.payment_id, answer_status = excluded.answer_status,
+           answer_headers = excluded.answer_headers, answer_body = excluded.answer_body,
+           expires_at = excluded.expires_at, created_at = now()
+     WHERE i.expires_at <= now()
     RETURNING i.payment_id),
 key_gate AS MATERIALIZED (
     SELECT CASE WHEN (SELECT count(*) FROM k) + (SELECT count(*) FROM renewed) = (SELECT count(*) FROM d) THEN true

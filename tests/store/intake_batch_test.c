@@ -9,6 +9,9 @@
 
 #include <cmocka.h>
 
+#include <libpq-fe.h>
+#include <pthread.h>
+
 #include "stages/intake/intake_render.h"
 
 static void a_hundred_requests_are_one_transaction(void **state)
@@ -197,6 +200,76 @@ static void a_lost_race_undoes_the_whole_batch(void **state)
     assert_int_equal(scene_count(scene, "active_payment"), 2);
 }
 
+/* --- who waits for whom ---------------------------------------------------------------------- */
+
+/* The key's row, locked. */
+static const char *lock_key_sql(struct scene *scene, const struct pay_request *request,
+                                const char *if_locked)
+{
+    char hash[2 * sizeof request->key_hash + 1];
+    for (size_t i = 0; i < sizeof request->key_hash; i++)
+        (void)snprintf(hash + 2 * i, 3, "%02x", request->key_hash[i]);
+    return arena_format(&scene->messages.arena,
+                        "SELECT 1 FROM oncepay.idempotency_key WHERE key_hash = '\\x%s'"
+                        " FOR UPDATE%s",
+                        hash, if_locked);
+}
+
+static void add_rival(struct scene *scene, int n, const char *target)
+{
+    struct pay_request request = intake_messages_request(&scene->messages, n);
+    request.target_id = target;
+    (void)intake_messages_add(&scene->messages, &request,
+                              arena_format(&scene->messages.arena, "rival-%d", n));
+}
+
+static void *run_scene(void *argument)
+{
+    scene_run(argument);
+    return NULL;
+}
+
+/*
+ * Expired keys are locked in their order, whatever the order of the batch (protocol H3): the batch
+ * has the greater one first, another session holds it, and the lesser is locked already.
+ */
+static void expired_keys_are_renewed_in_their_order(void **state)
+{
+    struct scene *scene = *state;
+    scene_add(scene, 0, NULL);
+    scene_add(scene, 1, NULL);
+    scene_run(scene);
+    intake_messages_clear(&scene->messages);
+    add_rival(scene, 2, "O0");
+    add_rival(scene, 3, "O1");
+    scene_run(scene);
+    for (size_t i = 0; i < 2; i++) scene_expect(scene, i, INTAKE_TARGET_BUSY);
+    pg_fixture_run(scene->url, "UPDATE idempotency_key SET expires_at = now() - interval '1 h'"
+                               " WHERE answer_status <> 202");
+    const struct pay_request first = scene_item(scene, 0)->request;
+    const struct pay_request second = scene_item(scene, 1)->request;
+    const bool is_sorted = memcmp(first.key_hash, second.key_hash, sizeof first.key_hash) < 0;
+
+    intake_messages_clear(&scene->messages);
+    add_rival(scene, is_sorted ? 3 : 2, "O2");
+    add_rival(scene, is_sorted ? 2 : 3, "O3");
+    PGconn *holder = PQconnectdb(scene->url);
+    PQclear(PQexec(holder, "BEGIN"));
+    PQclear(PQexec(holder, lock_key_sql(scene, is_sorted ? &second : &first, "")));
+    const char *free_sql =
+        arena_format(&scene->messages.arena, "SELECT count(*) FROM (%s) free",
+                     lock_key_sql(scene, is_sorted ? &first : &second, " SKIP LOCKED"));
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, run_scene, scene), 0);
+    while (pg_fixture_number(scene->url, "SELECT count(*) FROM pg_locks WHERE NOT granted") == 0) {}
+    const int64_t free_count = pg_fixture_number(scene->url, free_sql);
+    PQclear(PQexec(holder, "ROLLBACK"));
+    PQfinish(holder);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(free_count, 0);
+    for (size_t i = 0; i < 2; i++) scene_expect(scene, i, INTAKE_NEW);
+}
+
 /* A plan made while the tables were empty is kept; it must not cost more when they have grown. */
 static void plans_made_on_empty_tables_stay_good(void **state)
 {
@@ -229,6 +302,7 @@ int main(void)
         SCENE(the_same_request_fifty_times_at_once_is_one_payment),
         SCENE(the_loser_of_a_race_decides_again),
         SCENE(a_lost_race_undoes_the_whole_batch),
+        SCENE(expired_keys_are_renewed_in_their_order),
         SCENE(plans_made_on_empty_tables_stay_good),
     };
     return cmocka_run_group_tests(tests, scene_start, scene_stop);
