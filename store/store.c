@@ -154,8 +154,8 @@ static void fail_connecting(struct store *store, const char *what, int64_t now_u
 
 static void start_connecting(struct store *store, int64_t now_us)
 {
-    store->connection = store_connect_start(store->url, store->first_host, store->application,
-                                            store->settings);
+    store->connection =
+        store_connect_start(store->url, store->first_host, store->application, store->settings);
     if (store->connection == NULL || PQstatus(store->connection) == CONNECTION_BAD) {
         fail_connecting(store, "PostgreSQL refused the connection", now_us);
         return;
