@@ -216,7 +216,7 @@ enum status bus_consumer_info(struct bus *bus, const char *stream, const char *d
 
 enum bus_apply {
     BUS_APPLY_PLAN,    /* only say what would change */
-    BUS_APPLY_MISSING, /* create what is not there, touch nothing else (the relay) */
+    BUS_APPLY_MISSING, /* create what is not there or delivers nothing, else touch nothing (relay) */
     BUS_APPLY_ALL,     /* create and update (oncepay topology apply) */
 };
 
@@ -224,6 +224,7 @@ enum bus_change_kind {
     BUS_CHANGE_NONE,             /* as it should be */
     BUS_CHANGE_CREATE,           /* was missing; created unless planning */
     BUS_CHANGE_UPDATE,           /* differed; updated only by BUS_APPLY_ALL */
+    BUS_CHANGE_BEYOND_END,       /* a consumer whose place its stream has not reached; made anew */
     BUS_CHANGE_REFUSED,          /* the server, or our own check, says no: see text */
     BUS_CHANGE_UNKNOWN_CONSUMER, /* a durable that the topology does not name; never deleted */
 };

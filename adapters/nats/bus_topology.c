@@ -24,6 +24,7 @@ struct target {
     const char *info_api;
     const char *create_api;
     const char *update_api;
+    const char *delete_api; /* NULL: never */
     json_t *expected;
     json_t *absent;
 };
@@ -31,11 +32,9 @@ struct target {
 const char *bus_change_kind_name(int code)
 {
     static const char *const NAMES[] = {
-        [BUS_CHANGE_NONE] = "none",
-        [BUS_CHANGE_CREATE] = "create",
-        [BUS_CHANGE_UPDATE] = "update",
-        [BUS_CHANGE_REFUSED] = "refused",
-        [BUS_CHANGE_UNKNOWN_CONSUMER] = "unknown_consumer",
+        [BUS_CHANGE_NONE] = "none",       [BUS_CHANGE_CREATE] = "create",
+        [BUS_CHANGE_UPDATE] = "update",   [BUS_CHANGE_BEYOND_END] = "beyond_end",
+        [BUS_CHANGE_REFUSED] = "refused", [BUS_CHANGE_UNKNOWN_CONSUMER] = "unknown_consumer",
     };
     return code >= 0 && (size_t)code < COUNT_OF(NAMES) ? NAMES[code] : NULL;
 }
@@ -121,11 +120,40 @@ static enum status update(struct applying *applying, const struct target *target
     return status;
 }
 
-static enum status apply_existing(struct applying *applying, const struct target *target,
-                                  const char *text)
+/*
+ * A server whose disk was full may begin a stream's sequences anew while the consumers keep their
+ * places (seen with 2.9): whatever comes now lies before them and is never delivered. The end is
+ * asked for after the place, so a place beyond it is no race.
+ */
+static enum status is_beyond_end(struct applying *applying, const struct target *target,
+                                 const json_t *answer, bool *out_is_beyond)
 {
-    json_t *answer = json_loads(text, 0, NULL);
-    const json_t *found = json_object_get(answer, "config");
+    const json_t *delivered = json_object_get(answer, "delivered");
+    const uint64_t place = (uint64_t)json_integer_value(json_object_get(delivered, "stream_seq"));
+    struct bus_stream_info info;
+    *out_is_beyond = false;
+    if (target->delete_api == NULL || place == 0) return STATUS_OK;
+    TRY(bus_stream_info(applying->bus, target->stream, applying->arena, &info));
+    *out_is_beyond = place > info.last_sequence;
+    return STATUS_OK;
+}
+
+/* Anew it begins with the first message that there is; what was acked before is a no-op. */
+static enum status make_anew(struct applying *applying, const struct target *target)
+{
+    const char *text = NULL;
+    struct bus_change *change =
+        add_change(applying, BUS_CHANGE_BEYOND_END, target->stream, target->durable);
+    if (applying->mode == BUS_APPLY_PLAN) return STATUS_OK;
+    const enum status status = bus_request(applying->bus, target->delete_api, "",
+                                           BUS_REQUEST_TIMEOUT_MS, applying->arena, &text, NULL);
+    if (status != STATUS_OK && status != STATUS_NOT_FOUND) return STATUS_RETRY;
+    return write_config(applying, target, target->create_api, target->expected, change);
+}
+
+static enum status compare_existing(struct applying *applying, const struct target *target,
+                                    const json_t *found)
+{
     const struct bus_difference *differences;
     const size_t count =
         bus_spec_compare(target->expected, target->absent, found, applying->arena, &differences);
@@ -134,9 +162,19 @@ static enum status apply_existing(struct applying *applying, const struct target
                    target->durable);
     change->differences = differences;
     change->difference_count = count;
-    enum status status = STATUS_OK;
-    if (count > 0 && applying->mode == BUS_APPLY_ALL) {
-        status = update(applying, target, found, change);
+    if (count == 0 || applying->mode != BUS_APPLY_ALL) return STATUS_OK;
+    return update(applying, target, found, change);
+}
+
+static enum status apply_existing(struct applying *applying, const struct target *target,
+                                  const char *text)
+{
+    json_t *answer = json_loads(text, 0, NULL);
+    bool is_beyond = false;
+    enum status status = is_beyond_end(applying, target, answer, &is_beyond);
+    if (status == STATUS_OK) {
+        status = is_beyond ? make_anew(applying, target)
+                           : compare_existing(applying, target, json_object_get(answer, "config"));
     }
     json_decref(answer);
     return status;
@@ -182,6 +220,8 @@ static enum status apply_consumer(struct applying *applying, const struct bus_co
                                  spec->durable),
         .create_api = create,
         .update_api = create,
+        .delete_api = arena_format(applying->arena, "$JS.API.CONSUMER.DELETE.%s.%s", spec->stream,
+                                   spec->durable),
         .expected = bus_spec_consumer(spec),
         .absent = bus_spec_consumer_absent(spec),
     };

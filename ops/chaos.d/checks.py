@@ -79,11 +79,11 @@ def wait_quiet(world, nats, seconds, keep):
 
 
 LEFT = """
-SELECT p.id, p.status, p.version, a.id, a.status, a.version, p.start_by - now() AS may_start,
-       (SELECT string_agg(format('%s due in %s', t.status, t.due_at - now()), ', ')
+SELECT now(), p.id, p.status, p.version, a.id, a.status, a.version, p.start_by,
+       (SELECT string_agg(format('%s due %s, claims %s', t.status, t.due_at, t.claims), ', ')
           FROM oncepay.recovery_task t WHERE t.attempt_id = a.id) AS tasks,
-       (SELECT string_agg(format('%s %s, emitted %s times, again in %s', c.stage, c.subject,
-                                 c.emissions, c.next_at - now()), ', ')
+       (SELECT string_agg(format('%s %s, since %s, emitted %s times, again %s', c.stage, c.subject,
+                                 c.since, c.emissions, c.next_at), ', ')
           FROM oncepay.stuck_command c WHERE c.payment_id = p.id) AS stuck,
        (SELECT string_agg(h.entity || ' ' || h.event || ' ' || h.why, ', ' ORDER BY h.at)
           FROM oncepay.state_history h WHERE h.payment_id = p.id) AS history

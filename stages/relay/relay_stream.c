@@ -47,6 +47,10 @@ static void report(struct relay_stream *stream, const struct bus_report *changes
             LOG_WARNING("was missing, made anew", LOG_TEXT("stream", change->stream),
                         LOG_TEXT("consumer", change->durable));
             break;
+        case BUS_CHANGE_BEYOND_END:
+            LOG_WARNING("stood beyond the end of its stream, made anew",
+                        LOG_TEXT("stream", change->stream), LOG_TEXT("consumer", change->durable));
+            break;
         case BUS_CHANGE_UPDATE:
             report_difference(stream, change);
             break;

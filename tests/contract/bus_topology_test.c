@@ -168,6 +168,47 @@ static void a_consumer_with_settings_of_somebody_else_is_a_difference(void **sta
     assert_string_equal(change->differences[0].expected, "absent");
 }
 
+/* As a disk that was full leaves it: the messages and their numbers are gone, the places are not. */
+static void lose_messages_of_work(struct bus_fixture *fixture)
+{
+    struct bus_stream_info info = { .last_sequence = 1 };
+    enum status status = STATUS_RETRY;
+    server_fixture_stop(&fixture->server);
+    server_fixture_remove(&fixture->server, "store/jetstream/PAY/streams/WORK/msgs");
+    server_fixture_start(&fixture->server);
+    assert_true(bus_fixture_wait_connected(fixture, 10000));
+    for (int i = 0; status != STATUS_OK && i < 50; i++) { /* JetStream starts after the port */
+        if (i > 0) server_fixture_sleep_ms(100);
+        status = bus_stream_info(fixture->bus, "WORK", &fixture->arena, &info);
+    }
+    assert_int_equal(info.last_sequence, 0);
+}
+
+static void a_consumer_beyond_the_end_of_its_stream_is_made_anew(void **state)
+{
+    struct bus_fixture *fixture = *state;
+    struct bus_report report;
+    struct bus_message messages[4];
+    bus_fixture_apply(fixture);
+    struct bus_consumer *consumer = bus_fixture_consumer(fixture, "a");
+    bus_fixture_publish(fixture, "work.a.1", "m", 3);
+    assert_int_equal(bus_fixture_take(fixture, consumer, 4, 3, messages, 5000), 3);
+    for (size_t i = 0; i < 3; i++) bus_ack(&messages[i]);
+    assert_true(bus_fixture_wait_stored(fixture, "WORK", 0, 5000));
+    lose_messages_of_work(fixture);
+    bus_fixture_publish(fixture, "work.a.1", "n", 1);
+    assert_int_equal(apply(fixture, BUS_APPLY_PLAN, &report), STATUS_OK);
+    assert_int_equal(count_of(&report, BUS_CHANGE_BEYOND_END), 1);
+    assert_int_equal(bus_fixture_take(fixture, consumer, 4, 1, messages, 1500), 0);
+    assert_int_equal(apply(fixture, BUS_APPLY_MISSING, &report), STATUS_OK);
+    assert_string_equal(first_of(&report, BUS_CHANGE_BEYOND_END)->durable, "a");
+    assert_int_equal(bus_fixture_take(fixture, consumer, 4, 1, messages, 10000), 1);
+    bus_ack(&messages[0]);
+    assert_int_equal(apply(fixture, BUS_APPLY_MISSING, &report), STATUS_OK);
+    assert_int_equal(count_of(&report, BUS_CHANGE_NONE), 5);
+    bus_consumer_close(consumer);
+}
+
 static void stored_messages_are_found_by_subject(void **state)
 {
     struct bus_fixture *fixture = *state;
@@ -261,6 +302,8 @@ int main(void)
             a_stranger_is_named_and_one_that_takes_our_messages_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(a_consumer_with_settings_of_somebody_else_is_a_difference,
                                         setup, teardown),
+        cmocka_unit_test_setup_teardown(a_consumer_beyond_the_end_of_its_stream_is_made_anew, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(the_development_topology_is_applied_and_bound, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(stored_messages_are_found_by_subject, setup, teardown),

@@ -136,13 +136,23 @@ void server_fixture_start(struct server_fixture *server)
     abort();
 }
 
-void server_fixture_kill(struct server_fixture *server)
+static void end(struct server_fixture *server, int number)
 {
     if (server->pid == 0) return;
-    (void)kill(server->pid, SIGKILL);
+    (void)kill(server->pid, number);
     (void)waitpid(server->pid, NULL, 0);
     server->pid = 0;
     server->is_frozen = false;
+}
+
+void server_fixture_kill(struct server_fixture *server)
+{
+    end(server, SIGKILL);
+}
+
+void server_fixture_stop(struct server_fixture *server)
+{
+    end(server, SIGTERM);
 }
 
 void server_fixture_freeze(struct server_fixture *server)
@@ -166,6 +176,13 @@ static int remove_entry(const char *path, const struct stat *about, int kind, st
     (void)place;
     (void)remove(path);
     return 0;
+}
+
+void server_fixture_remove(const struct server_fixture *server, const char *name)
+{
+    char path[SERVER_FIXTURE_TEXT_SIZE];
+    (void)snprintf(path, sizeof path, "%s/%s", server->folder, name);
+    if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0) give_up("cannot remove a file");
 }
 
 void server_fixture_finish(struct server_fixture *server)

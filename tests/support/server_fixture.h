@@ -29,10 +29,13 @@ void server_fixture_argument(struct server_fixture *server, const char *format, 
     PRINTF_LIKE(2, 3);
 /* A file in the folder. */
 void server_fixture_write(const struct server_fixture *server, const char *name, const char *text);
+/* A file or folder in the folder, with what is in it. */
+void server_fixture_remove(const struct server_fixture *server, const char *name);
 
 /* Starts and waits until it accepts connections. */
 void server_fixture_start(struct server_fixture *server);
 void server_fixture_kill(struct server_fixture *server);   /* SIGKILL, and it is gone */
+void server_fixture_stop(struct server_fixture *server);   /* SIGTERM, and it is gone */
 void server_fixture_freeze(struct server_fixture *server); /* SIGSTOP */
 void server_fixture_thaw(struct server_fixture *server);
 /* Kills, removes the folder. */
