@@ -3,10 +3,13 @@
 
 #include "pipeline/buffer.h"
 
-struct span intake_answer_encode(const struct intake_answer *answer, struct arena *arena)
+struct span intake_answer_encode(const struct intake_answer *answer, int64_t expires_us,
+                                 struct arena *arena)
 {
     struct buffer out = { .arena = arena };
     buffer_add_integer(&out, answer->status);
+    buffer_add_byte(&out, ' ');
+    buffer_add_integer(&out, expires_us);
     buffer_add_byte(&out, '\n');
     buffer_add_text(&out, answer->headers);
     buffer_add_byte(&out, '\n');
@@ -14,23 +17,58 @@ struct span intake_answer_encode(const struct intake_answer *answer, struct aren
     return buffer_span(&out);
 }
 
-bool intake_answer_decode(struct span bytes, struct arena *arena, struct intake_answer *out)
+/* Digits up to the byte that ends them. */
+static bool read_number(struct span bytes, char end, size_t digits_max, size_t *at, int64_t *out)
 {
-    enum { STATUS_DIGITS = 3, HEAD_MIN = STATUS_DIGITS + 2 };
-    if (bytes.length < HEAD_MIN || bytes.data[STATUS_DIGITS] != '\n') return false;
-    int status = 0;
-    for (size_t i = 0; i < STATUS_DIGITS; i++) {
-        if (bytes.data[i] < '0' || bytes.data[i] > '9') return false;
-        status = status * 10 + (bytes.data[i] - '0');
+    const size_t start = *at;
+    int64_t number = 0;
+    for (; *at < bytes.length && bytes.data[*at] != (uint8_t)end; (*at)++) {
+        const uint8_t digit = bytes.data[*at];
+        if (digit < '0' || digit > '9' || *at - start == digits_max) return false;
+        number = number * 10 + (digit - '0');
     }
-    const size_t start = STATUS_DIGITS + 1;
-    size_t at = start;
+    if (*at == bytes.length || *at == start) return false;
+    (*at)++;
+    *out = number;
+    return true;
+}
+
+bool intake_answer_decode(struct span bytes, struct arena *arena, struct intake_answer *out,
+                          int64_t *out_expires_us)
+{
+    enum { STATUS_DIGITS = 3, STATUS_MIN = 100, TIME_DIGITS = 18 };
+    int64_t status = 0;
+    size_t at = 0;
+    if (!read_number(bytes, ' ', STATUS_DIGITS, &at, &status) || status < STATUS_MIN ||
+        !read_number(bytes, '\n', TIME_DIGITS, &at, out_expires_us)) {
+        return false;
+    }
+    const size_t start = at;
     while (at < bytes.length && !(bytes.data[at] == '\n' && bytes.data[at - 1] == '\n')) at++;
-    if (at == bytes.length) return false;
+    if (at >= bytes.length) return false;
     *out = (struct intake_answer){
-        .status = status,
+        .status = (int)status,
         .headers = arena_copy(arena, bytes.data + start, at - start),
         .body = { bytes.data + at + 1, bytes.length - at - 1 },
     };
     return true;
+}
+
+int64_t intake_answer_expires(const struct intake_decision *decision,
+                              const struct intake_found *found, int64_t key_lifetime_us)
+{
+    if (decision->verdict == INTAKE_REPLAY) return found->key_expires_us;
+    /* It was written after this read. */
+    return decision->writes_key ? found->now_us + key_lifetime_us : 0;
+}
+
+void intake_clock_note(struct intake_clock *clock, int64_t asked_us, int64_t database_us)
+{
+    clock->is_known = true;
+    clock->ahead_us = database_us - asked_us;
+}
+
+int64_t intake_clock_latest(const struct intake_clock *clock, int64_t monotonic_us)
+{
+    return clock->is_known ? monotonic_us + clock->ahead_us : INT64_MAX;
 }

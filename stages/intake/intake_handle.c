@@ -7,7 +7,6 @@
 #include "pipeline/clock.h"
 #include "pipeline/log.h"
 #include "pipeline/metrics.h"
-#include "stages/intake/intake_answer.h"
 #include "stages/intake/intake_batch.h"
 
 enum { HOLD_MS = 400 }; /* handed back for 200 to 400 ms */
@@ -22,6 +21,7 @@ struct look {
 
 struct round {
     struct stage *stage;
+    struct intake_clock *clock;
     struct intake_batch batch;
     struct look *looks;         /* per item */
     struct cache_claim *claims; /* count of them are in use */
@@ -84,8 +84,10 @@ static void take_verdict(struct round *round, size_t index)
         memcmp(claim->fingerprint, item->request.fingerprint, sizeof claim->fingerprint) == 0;
     look->verdict = is_same ? claim->verdict : CACHE_UNKNOWN;
     item->is_held_back = look->verdict == CACHE_HELD;
+    int64_t expires_us = 0;
     if (look->verdict == CACHE_ANSWERED &&
-        !intake_answer_decode(claim->answer, round->batch.arena, &look->early)) {
+        (!intake_answer_decode(claim->answer, round->batch.arena, &look->early, &expires_us) ||
+         expires_us <= intake_clock_latest(round->clock, clock_monotonic_us()))) {
         look->verdict = CACHE_UNKNOWN;
     }
 }
@@ -209,21 +211,13 @@ static void dispose(struct round *round, size_t index)
 
 /* --- the cache after the commit -------------------------------------------------------------- */
 
-/* How long the answer still stands under its key; 0: it does not. */
-static int64_t answer_lifetime_ms(const struct intake_item *item)
-{
-    if (item->decision.verdict == INTAKE_REPLAY) {
-        return (item->found->key_expires_us - item->found->now_us) / CLOCK_MILLISECOND_US;
-    }
-    return item->decision.writes_key ? item->merchant->key_lifetime_h * 3600 * 1000 : 0;
-}
-
 /* Answers replace placeholders; a key without an answer is let go. A twin keeps its placeholder. */
 static void update_cache(struct round *round)
 {
     const struct intake_batch *batch = &round->batch;
     struct cache_answer *answers = arena_allocate(batch->arena, batch->count * sizeof *answers);
     struct cache_claim *released = arena_allocate(batch->arena, batch->count * sizeof *released);
+    const int64_t now_us = intake_clock_latest(round->clock, clock_monotonic_us());
     size_t answer_count = 0;
     size_t released_count = 0;
     for (size_t i = 0; i < batch->count; i++) {
@@ -231,13 +225,14 @@ static void update_cache(struct round *round)
         if (!item->is_valid || !intake_item_is_answered(item) ||
             round->looks[i].verdict == CACHE_ANSWERED)
             continue;
-        const int64_t lifetime_ms = answer_lifetime_ms(item);
-        if (lifetime_ms > 0) {
+        const int64_t expires_us = intake_answer_expires(
+            &item->decision, item->found, item->merchant->key_lifetime_h * 3600 * CLOCK_SECOND_US);
+        if (expires_us > now_us) {
             struct cache_answer *answer = &answers[answer_count++];
             *answer = (struct cache_answer){
                 .key = cache_key_of(&item->request),
-                .answer = intake_answer_encode(&item->answer, batch->arena),
-                .lifetime_ms = lifetime_ms,
+                .answer = intake_answer_encode(&item->answer, expires_us, batch->arena),
+                .lifetime_ms = (expires_us - now_us) / CLOCK_MILLISECOND_US,
             };
             memcpy(answer->fingerprint, item->request.fingerprint, sizeof answer->fingerprint);
         } else if (round->looks[i].is_owner && round->looks[i].verdict == CACHE_PLACED) {
@@ -248,12 +243,22 @@ static void update_cache(struct round *round)
     if (released_count > 0) cache_release_keys(round->stage->cache, released, released_count);
 }
 
+/* Every item's read was one statement, which began after asked_us. */
+static void note_clock(const struct round *round, int64_t asked_us)
+{
+    for (size_t i = 0; i < round->batch.count; i++) {
+        if (round->batch.items[i].found == NULL) continue;
+        intake_clock_note(round->clock, asked_us, round->batch.items[i].found->now_us);
+        return;
+    }
+}
+
 enum status intake_handle(struct stage *stage, void *self, struct stage_item *const *items,
                           size_t count, struct arena *arena)
 {
-    (void)self;
     struct round round = {
         .stage = stage,
+        .clock = self,
         .batch = {
             .config = &stage->config,
             .actor = stage->actor,
@@ -263,7 +268,9 @@ enum status intake_handle(struct stage *stage, void *self, struct stage_item *co
     intake_batch_read(&round.batch, items, count);
     look_into_cache(&round);
     reply_early(&round);
+    const int64_t asked_us = clock_monotonic_us();
     TRY(intake_batch_commit(&round.batch, stage->store));
+    note_clock(&round, asked_us);
     for (size_t i = 0; i < count; i++) dispose(&round, i);
     update_cache(&round);
     return STATUS_OK;

@@ -5,12 +5,13 @@
 #ifndef ONCEPAY_STAGES_INTAKE_INTAKE_HANDLE_H
 #define ONCEPAY_STAGES_INTAKE_INTAKE_HANDLE_H
 
+#include "stages/intake/intake_answer.h"
 #include "stages/stage.h"
 
 #define INTAKE_STREAM "PAY_INTAKE"
 #define INTAKE_DURABLE "intake"
 
-/* stage_work.handle; self is not used. */
+/* stage_work.handle; self is the process's struct intake_clock. */
 enum status intake_handle(struct stage *stage, void *self, struct stage_item *const *items,
                           size_t count, struct arena *arena);
 

@@ -14,10 +14,16 @@ static void check_answer(struct span payload, struct arena *arena)
 {
     struct intake_answer answer;
     struct intake_answer again;
+    int64_t expires_us = 0;
+    int64_t expires_again_us = 0;
     const bool is_text = payload.length == 0 || memchr(payload.data, 0, payload.length) == NULL;
-    if (!intake_answer_decode(payload, arena, &answer) || !is_text || answer.status < 100) return;
-    const struct span written = intake_answer_encode(&answer, arena);
-    INVARIANT(intake_answer_decode(written, arena, &again));
+    if (!intake_answer_decode(payload, arena, &answer, &expires_us) || !is_text ||
+        answer.status < 100) {
+        return;
+    }
+    const struct span written = intake_answer_encode(&answer, expires_us, arena);
+    INVARIANT(intake_answer_decode(written, arena, &again, &expires_again_us));
+    INVARIANT(expires_us >= 0 && expires_again_us == expires_us);
     INVARIANT(again.status == answer.status && strcmp(again.headers, answer.headers) == 0);
     INVARIANT(span_equal(again.body, answer.body));
 }

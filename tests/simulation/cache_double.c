@@ -12,7 +12,7 @@ struct cache_entry {
     uint8_t fingerprint[CACHE_HASH_SIZE];
     uint64_t owner;
     bool has_answer;
-    struct intake_answer answer;
+    struct span answer;
     int64_t expires_us;
 };
 
@@ -91,7 +91,7 @@ static bool lies(struct world *world, const struct worker *worker, enum cache_ve
 
 enum cache_verdict cache_double_claim(struct world *world, const struct worker *worker,
                                       const struct pay_request *request, uint64_t owner,
-                                      struct intake_answer *out_answer)
+                                      struct span *out_answer)
 {
     enum cache_verdict verdict = CACHE_UNKNOWN;
     if (is_away(world, worker)) return CACHE_UNKNOWN;
@@ -115,15 +115,15 @@ enum cache_verdict cache_double_claim(struct world *world, const struct worker *
     return entry->owner == owner ? CACHE_PLACED : CACHE_HELD;
 }
 
-void cache_double_answer(struct world *world, const struct pay_request *request,
-                         const struct intake_answer *answer, int64_t lifetime_us)
+void cache_double_answer(struct world *world, const struct pay_request *request, struct span answer,
+                         int64_t lifetime_us)
 {
     struct cache_entry *entry =
         find(world, request->key_hash, sizeof request->key_hash, request->merchant);
     if (entry == NULL) entry = add(world, request->key_hash, sizeof request->key_hash);
     entry->merchant = request->merchant;
     entry->has_answer = true;
-    entry->answer = *answer;
+    entry->answer = answer;
     entry->expires_us = world->now_us + lifetime_us;
     memcpy(entry->fingerprint, request->fingerprint, sizeof entry->fingerprint);
 }

@@ -7,7 +7,7 @@
 #define ONCEPAY_TESTS_SIMULATION_CACHE_DOUBLE_H
 
 #include "pipeline/cache.h"
-#include "store/intake_store.h"
+#include "pipeline/request.h"
 #include "tests/simulation/world.h"
 
 struct cache_double *cache_double_create(void);
@@ -16,9 +16,10 @@ void cache_double_begin(struct world *world);
 
 enum cache_verdict cache_double_claim(struct world *world, const struct worker *worker,
                                       const struct pay_request *request, uint64_t owner,
-                                      struct intake_answer *out_answer);
-void cache_double_answer(struct world *world, const struct pay_request *request,
-                         const struct intake_answer *answer, int64_t lifetime_us);
+                                      struct span *out_answer);
+/* answer lives in the world's arena. */
+void cache_double_answer(struct world *world, const struct pay_request *request, struct span answer,
+                         int64_t lifetime_us);
 void cache_double_release(struct world *world, const struct pay_request *request, uint64_t owner);
 enum cache_verdict cache_double_lease(struct world *world, const struct worker *worker,
                                       struct attempt_id attempt);

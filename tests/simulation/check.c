@@ -213,6 +213,18 @@ void check_intake_ack(struct world *world, const struct pay_request *request)
                    request->out_trade_no);
 }
 
+void check_early(struct world *world, const struct pay_request *request)
+{
+    const struct stored_key *key = NULL;
+    if (!has_key_row(world, request, &key)) {
+        world_fail(world, "E", "Redis answers request %s, and nothing is stored under its key",
+                   request->out_trade_no);
+    } else if (key->expires_us <= world->now_us) {
+        world_fail(world, "E", "Redis answers request %s %" PRId64 " us after its key expired",
+                   request->out_trade_no, world->now_us - key->expires_us);
+    }
+}
+
 int64_t check_answer(struct world *world, const struct pay_request *request,
                      const struct intake_answer *answer)
 {

@@ -21,6 +21,8 @@ void check_intake_ack(struct world *world, const struct pay_request *request);
 /* I22: before anybody outside hears an answer. Returns when its key's life ends; 0: no key. */
 int64_t check_answer(struct world *world, const struct pay_request *request,
                      const struct intake_answer *answer);
+/* E: when Redis answers before PostgreSQL is asked. */
+void check_early(struct world *world, const struct pay_request *request);
 /* E: at the moment when somebody is told that a target may be paid again. */
 void check_safe(struct world *world, size_t payment);
 /* Money moved at the PSP for a payment that was said to be safe to pay again. */

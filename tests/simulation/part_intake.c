@@ -27,6 +27,9 @@ struct intake_job {
     struct outbox_id event;
     struct outbox_id command;
     struct intake_answer answer;
+    int64_t asked_us;
+    struct span cached; /* on its way to Redis … */
+    int64_t cached_lifetime_us;
     int races;
     int retries;
 };
@@ -63,21 +66,36 @@ static bool is_replay(const struct intake_job *self)
     return self->decision.verdict == INTAKE_REPLAY;
 }
 
+static int64_t database_us(const struct world *world, const struct intake_job *self)
+{
+    return intake_clock_latest(&world->parts->clocks[self->job.worker->number], world->now_us);
+}
+
+static void tell_cache(struct world *world, struct job *job)
+{
+    struct intake_job *self = (struct intake_job *)job;
+    cache_double_answer(world, &self->request, self->cached, self->cached_lifetime_us);
+    job_wait(world, job, CLOCK_MILLISECOND_US, finish);
+}
+
+/* What is told to Redis may arrive much later than it was made. */
 static void update_cache(struct world *world, struct intake_job *self)
 {
-    /* Never longer than the key's row lives, however late this is. */
-    int64_t lifetime_us = 0;
-    if (self->decision.writes_key)
-        lifetime_us = self->found.now_us + KEY_LIFETIME_US - world->now_us;
+    const int64_t now_us = database_us(world, self);
+    int64_t expires_us = intake_answer_expires(&self->decision, &self->found, KEY_LIFETIME_US);
     if (self->decision.writes_key && world->mutant == MUTANT_CACHE_OUTLIVES_KEY)
-        lifetime_us = KEY_LIFETIME_US;
-    if (is_replay(self)) lifetime_us = self->found.key_expires_us - world->now_us;
-    if (self->look == CACHE_ANSWERED) return;
-    if (lifetime_us > 0) {
-        cache_double_answer(world, &self->request, &self->answer, lifetime_us);
-    } else if (self->look == CACHE_PLACED) {
-        cache_double_release(world, &self->request, self->message->sequence);
+        expires_us = world->now_us + KEY_LIFETIME_US;
+    if (self->look != CACHE_ANSWERED && expires_us > now_us) {
+        self->cached = intake_answer_encode(&self->answer, expires_us, &world->arena);
+        self->cached_lifetime_us = expires_us - now_us;
+        job_wait(world, &self->job,
+                 choice_delay_us(&world->choices, CHOICE_CACHE, self->job.worker->number),
+                 tell_cache);
+        return;
     }
+    if (self->look == CACHE_PLACED)
+        cache_double_release(world, &self->request, self->message->sequence);
+    job_wait(world, &self->job, CLOCK_MILLISECOND_US, finish);
 }
 
 static void announce(struct world *world, struct job *job)
@@ -95,7 +113,6 @@ static void announce(struct world *world, struct job *job)
     }
     if (is_replay(self)) world_reach(world, REACHED_REPLAYED_ANSWER);
     update_cache(world, self);
-    job_wait(world, job, CLOCK_MILLISECOND_US, finish);
 }
 
 static void ask_again(struct world *world, struct job *job)
@@ -232,6 +249,8 @@ static void read_done(struct world *world, struct job *job, enum status status)
         hand_back(world, self, AGAIN_US);
         return;
     }
+    intake_clock_note(&world->parts->clocks[job->worker->number], self->asked_us,
+                      self->found.now_us);
     const struct intake_age age = { .stored_us = self->message->stored_us,
                                     .first_stored_us = self->message->first_stored_us };
     self->start_by_us =
@@ -248,6 +267,7 @@ static void read_done(struct world *world, struct job *job, enum status status)
 static void ask(struct world *world, struct intake_job *self)
 {
     job_number_early(world, &self->job);
+    self->asked_us = world->now_us;
     job_read(world, &self->job, read_request, read_done);
 }
 
@@ -271,14 +291,22 @@ static bool believes_placeholder(struct world *world, struct intake_job *self)
 static void look_into_cache(struct world *world, struct job *job)
 {
     struct intake_job *self = (struct intake_job *)job;
-    self->look = cache_double_claim(world, job->worker, &self->request, self->message->sequence,
-                                    &self->early);
+    struct span early = { NULL, 0 };
+    int64_t expires_us = 0;
+    self->look =
+        cache_double_claim(world, job->worker, &self->request, self->message->sequence, &early);
     if (self->look == CACHE_HELD) {
         if (!believes_placeholder(world, self)) hand_back(world, self, HOLD_US);
         return;
     }
+    if (self->look == CACHE_ANSWERED &&
+        (!intake_answer_decode(early, &world->arena, &self->early, &expires_us) ||
+         expires_us <= database_us(world, self))) {
+        self->look = CACHE_UNKNOWN;
+    }
     if (self->look == CACHE_ANSWERED) {
         world_reach(world, REACHED_EARLY_REPLY);
+        check_early(world, &self->request);
         reply(world, self, &self->early);
     }
     ask(world, self);

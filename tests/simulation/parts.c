@@ -59,6 +59,7 @@ void parts_begin(struct world *world)
                                                 .psp = &parts->psp,
                                                 .policy = &parts->policy };
     }
+    memset(parts->clocks, 0, sizeof parts->clocks);
     part_relay_begin(world);
 }
 
@@ -103,6 +104,7 @@ void parts_look(struct world *world, struct worker *worker)
 void parts_forget(struct world *world, struct worker *worker)
 {
     part_relay_forget(world, worker);
+    world->parts->clocks[worker->number] = (struct intake_clock){ .is_known = false };
 }
 
 /* --- messages --------------------------------------------------------------------------------- */

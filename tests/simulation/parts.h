@@ -7,6 +7,7 @@
 #define ONCEPAY_TESTS_SIMULATION_PARTS_H
 
 #include "stages/findings.h"
+#include "stages/intake/intake_answer.h"
 #include "tests/simulation/bank.h"
 #include "tests/simulation/database.h"
 #include "tests/simulation/streams.h"
@@ -28,6 +29,7 @@ struct parts {
     struct findings findings[ACCOUNTS];
     struct finding *first_finding; /* all that live, for the end of the run */
     struct relay_part *relay;
+    struct intake_clock clocks[WORKERS_MAX]; /* what each worker's memory knows */
 };
 
 struct parts *parts_create(void);

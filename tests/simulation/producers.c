@@ -32,6 +32,22 @@ static void send(struct world *world, struct producer_request *request, int64_t 
     request->sends++;
 }
 
+/* A while; or a little more than a key's life; or just as long as its key lives. */
+static int64_t draw_pause(struct world *world, const struct producer_request *request)
+{
+    const int64_t rest_us = request->key_expires_us - world->now_us;
+    switch (choice_below(&world->choices, CHOICE_REQUEST, request->number, 4)) {
+    case 0:
+        return INT64_C(25) * 3600 * CLOCK_SECOND_US;
+    case 1:
+        if (rest_us < CLOCK_SECOND_US) return CLOCK_SECOND_US;
+        return rest_us - 2 * CLOCK_MILLISECOND_US -
+               choice_delay_us(&world->choices, CHOICE_TAKE, request->number);
+    default:
+        return 60 * CLOCK_SECOND_US;
+    }
+}
+
 /* Repeats itself until it hears; sometimes also after that, a while or a day later. */
 static void insist(struct world *world, void *what)
 {
@@ -39,9 +55,7 @@ static void insist(struct world *world, void *what)
     const unsigned number = request->number;
     if (request->has_answer && request->sends > 1) {
         if (choice_below(&world->choices, CHOICE_REQUEST, number, 4) != 0) return;
-        const int64_t pause_us = choice_below(&world->choices, CHOICE_REQUEST, number, 4) == 0
-                                     ? INT64_C(25) * 3600 * CLOCK_SECOND_US
-                                     : 60 * CLOCK_SECOND_US;
+        const int64_t pause_us = draw_pause(world, request);
         send(world, request, 0);
         if (!world->choices.is_healed) world_after(world, pause_us, insist, request);
         return;

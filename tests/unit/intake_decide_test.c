@@ -184,14 +184,18 @@ static void check_cached(const char *headers)
     struct arena arena = { NULL };
     static const uint8_t BODY[] = { 0x81, '\n', '\n', 0, 0xff };
     const struct intake_answer answer = { 202, headers, { BODY, sizeof BODY } };
-    const struct span bytes = intake_answer_encode(&answer, &arena);
+    const int64_t life_ends_us = INT64_C(1764500000123456);
+    const struct span bytes = intake_answer_encode(&answer, life_ends_us, &arena);
     struct intake_answer back;
-    assert_true(intake_answer_decode(bytes, &arena, &back));
+    int64_t expires_us = 0;
+    assert_true(intake_answer_decode(bytes, &arena, &back, &expires_us));
+    assert_int_equal(expires_us, life_ends_us);
     assert_int_equal(back.status, 202);
     assert_string_equal(back.headers, headers);
     assert_true(span_equal(back.body, answer.body));
     for (size_t length = 0; length + sizeof BODY < bytes.length; length++) {
-        assert_false(intake_answer_decode((struct span){ bytes.data, length }, &arena, &back));
+        assert_false(
+            intake_answer_decode((struct span){ bytes.data, length }, &arena, &back, &expires_us));
     }
     arena_finish(&arena);
 }
@@ -203,12 +207,56 @@ static void an_answer_in_the_cache_reads_back(void **state)
     struct intake_answer back;
     check_cached("");
     check_cached("content-type: application/json\n");
-    static const char *const BAD[] = { "", "abc\n\n", "20\n\n", "202 \n\n",
-                                       "202\ncontent-type: x\n" };
-    for (size_t i = 0; i < COUNT_OF(BAD); i++) {
-        assert_false(intake_answer_decode(span_of_text(BAD[i]), &arena, &back));
-    }
+    static const char *const BAD[] = {
+        "",
+        "abc 5\n\n",
+        "20 5\n\n",
+        "20\n\n",
+        "202\n\n",
+        "202 \n\n",
+        " 5\n\n",
+        "2020 5\n\n",
+        "202 -5\n\n",
+        "202 5\ncontent-type: x\n",
+        "202 1234567890123456789\n\n",
+    };
+    int64_t expires_us = 0;
+    for (size_t i = 0; i < COUNT_OF(BAD); i++)
+        assert_false(intake_answer_decode(span_of_text(BAD[i]), &arena, &back, &expires_us));
     arena_finish(&arena);
+}
+
+static void an_answer_expires_no_later_than_its_key(void **state)
+{
+    (void)state;
+    const struct intake_found found = { .now_us = 1000, .key_expires_us = 1700 };
+    const struct {
+        struct intake_decision decision;
+        int64_t expires_us;
+    } CASES[] = {
+        { { .verdict = INTAKE_NEW, .writes_key = true }, 1500 },
+        { { .verdict = INTAKE_TARGET_BUSY, .writes_key = true }, 1500 },
+        { { .verdict = INTAKE_REPLAY, .writes_key = false }, 1700 },
+        { { .verdict = INTAKE_CONFLICT, .writes_key = false }, 0 },
+        { { .verdict = INTAKE_SAME_PAYMENT, .writes_key = false }, 0 },
+    };
+    for (size_t i = 0; i < COUNT_OF(CASES); i++) {
+        assert_int_equal(intake_answer_expires(&CASES[i].decision, &found, 500),
+                         CASES[i].expires_us);
+    }
+}
+
+static void the_databases_clock_is_never_thought_too_early(void **state)
+{
+    (void)state;
+    struct intake_clock clock = { .is_known = false };
+    assert_true(intake_clock_latest(&clock, 5) == INT64_MAX);
+    /* Asked at 100, said 9000 at some time up to the answer at 130. */
+    intake_clock_note(&clock, 100, 9000);
+    assert_int_equal(intake_clock_latest(&clock, 100), 9000);
+    assert_int_equal(intake_clock_latest(&clock, 130), 9030);
+    intake_clock_note(&clock, 200, 8000);
+    assert_int_equal(intake_clock_latest(&clock, 250), 8050);
 }
 
 static void a_message_has_one_id_and_another_message_another(void **state)
@@ -244,6 +292,8 @@ int main(void)
         cmocka_unit_test(start_by_counts_from_the_older_time_and_never_from_the_future),
         cmocka_unit_test(the_first_stored_header_is_digits_or_nothing),
         cmocka_unit_test(an_answer_in_the_cache_reads_back),
+        cmocka_unit_test(an_answer_expires_no_later_than_its_key),
+        cmocka_unit_test(the_databases_clock_is_never_thought_too_early),
         cmocka_unit_test(a_message_has_one_id_and_another_message_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
