@@ -43,11 +43,18 @@ static void hand_back(struct world *world, struct intake_job *self, int64_t dela
     part_free(world, self->job.worker);
 }
 
+static bool is_replay(const struct intake_job *self)
+{
+    return self->decision.verdict == INTAKE_REPLAY;
+}
+
 static void reply(struct world *world, const struct intake_job *self,
                   const struct intake_answer *answer)
 {
     if (self->envelope.reply_to == NULL) return;
-    const int64_t key_expires_us = check_answer(world, &self->request, answer);
+    /* Read while its key lived, and told by a worker that stood still until others used it anew. */
+    const bool is_late = is_replay(self) && self->found.key_expires_us <= world->now_us;
+    const int64_t key_expires_us = is_late ? 0 : check_answer(world, &self->request, answer);
     producers_hear(world, self->envelope.reply_to, answer, key_expires_us);
 }
 
@@ -60,11 +67,6 @@ static void finish(struct world *world, struct job *job)
 }
 
 /* --- after the commit ------------------------------------------------------------------------- */
-
-static bool is_replay(const struct intake_job *self)
-{
-    return self->decision.verdict == INTAKE_REPLAY;
-}
 
 static int64_t database_us(const struct world *world, const struct intake_job *self)
 {
