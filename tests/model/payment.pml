@@ -36,7 +36,9 @@ c_decl {
 #define SETTLED_BY_OTHER 15
 #define SECOND_PAYMENT_PAYS 16
 #define STRAY_KEPT 17
-#define ALL_AT_REST 18
+#define MESSAGE_LOST 18
+#define MESSAGE_COPIED 19
+#define ALL_AT_REST 20
 
 #ifndef PAYMENTS
 #define PAYMENTS 1 /* all for one target */

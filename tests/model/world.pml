@@ -79,8 +79,11 @@ inline execute(r)
                 !IN_FLIGHT(r) && LATE_MATTERS(r) -> r_age[r] = LATE }
 
 #define LATEST(a) (r_row[LAST(a)] != NONE -> LAST(a) : FIRST(a))
-#define LOSE(x) :: atomic { faults > 0 && stream[x] -> faults--; stream[x] = false }
-#define COPY(x) :: atomic { faults > 0 && outbox[x] && !stream[x] -> faults--; stream[x] = true }
+#define LOSE(x) \
+    :: atomic { faults > 0 && stream[x] -> RARE(MESSAGE_LOST); faults--; stream[x] = false }
+#define COPY(x) \
+    :: atomic { faults > 0 && outbox[x] && !stream[x] -> \
+                RARE(MESSAGE_COPIED); faults--; stream[x] = true }
 #define OF_ATTEMPT(a) \
     OF_REQUEST(FIRST(a)) \
     OF_REQUEST(LAST(a)) \
