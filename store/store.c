@@ -14,6 +14,8 @@ enum {
     RECONNECT_US_MIN = 50 * 1000,
     RECONNECT_US_MAX = 2 * 1000 * 1000,
     CONNECT_LIMIT_US = 5 * 1000 * 1000,
+    REPLAN_US_MIN = 1000 * 1000,
+    REPLAN_US_MAX = 30 * 1000 * 1000,
     GRACE_US = 5 * 1000 * 1000, /* beyond statement_timeout, before the connection is given up */
 };
 
@@ -39,6 +41,12 @@ struct store {
     int64_t backoff_us;
     size_t first_host; /* which of the URL's hosts is tried first */
     bool is_prepared[STMT_COUNT + 1];
+    /* Plans of this session are made anew after a second, two, four … at most every half minute:
+     * between two of them no table grows far beyond what it was planned for. */
+    int64_t replan_at_us;
+    int64_t replan_us;
+    bool replans;        /* with the next transaction */
+    bool replan_is_next; /* its result comes first */
     /* The transaction under way: what results are still to come, in order. */
     enum statement sent[STORE_CALLS_MAX];
     bool sent_prepare[STORE_CALLS_MAX];
@@ -145,11 +153,16 @@ static void note_connection_error(struct store *store, const char *what)
     (void)snprintf(store->error.message, sizeof store->error.message, "%s", what);
 }
 
-static void fail_connecting(struct store *store, const char *what, int64_t now_us)
+static void lose(struct store *store, const char *what, int64_t now_us)
 {
     note_connection_error(store, what);
-    store->first_host++;
     go_down(store, now_us);
+}
+
+static void fail_connecting(struct store *store, const char *what, int64_t now_us)
+{
+    store->first_host++;
+    lose(store, what, now_us);
 }
 
 static void start_connecting(struct store *store, int64_t now_us)
@@ -176,6 +189,8 @@ static void go_on_connecting(struct store *store, int64_t now_us)
         }
         store->state = CONNECTION_READY;
         store->backoff_us = RECONNECT_US_MIN;
+        store->replan_us = REPLAN_US_MIN;
+        store->replan_at_us = now_us + store->replan_us;
     } else if (store->connecting == PGRES_POLLING_FAILED || now_us >= store->deadline_us) {
         fail_connecting(store, "PostgreSQL cannot be reached", now_us);
     }
@@ -190,21 +205,17 @@ void store_service(struct store *store, int64_t now_us)
     case CONNECTION_CONNECTING:
         go_on_connecting(store, now_us);
         return;
-    case CONNECTION_READY: {
+    case CONNECTION_READY:
+        if (now_us >= store->replan_at_us) store->replans = true;
         /* Nothing is expected on an idle connection but notices and its end. */
-        if (PQconsumeInput(store->connection) == 0) {
-            note_connection_error(store, "connection lost while idle");
-            go_down(store, now_us);
-        }
+        if (PQconsumeInput(store->connection) == 0)
+            lose(store, "connection lost while idle", now_us);
         return;
-    }
     case CONNECTION_BUSY:
         if (PQflush(store->connection) < 0) {
-            note_connection_error(store, "connection lost while sending");
-            go_down(store, now_us);
+            lose(store, "connection lost while sending", now_us);
         } else if (now_us >= store->deadline_us) {
-            note_connection_error(store, "no answer within the time limit");
-            go_down(store, now_us);
+            lose(store, "no answer within the time limit", now_us);
         }
         return;
     }
@@ -271,6 +282,19 @@ static bool queue_call(struct store *store, struct sql_call *call, size_t index)
                                1) == 1;
 }
 
+/* First in the pipeline, for it is for what comes after it. */
+static bool queue_replan(struct store *store, int64_t now_us)
+{
+    store->replan_is_next = store->replans;
+    if (!store->replans) return true;
+    store->replans = false;
+    store->replan_us *= 2;
+    if (store->replan_us > REPLAN_US_MAX) store->replan_us = REPLAN_US_MAX;
+    store->replan_at_us = now_us + store->replan_us;
+    return PQsendQueryParams(store->connection, statement_texts[STMT_PLANS_DISCARD].text, 0, NULL,
+                             NULL, NULL, NULL, 1) == 1;
+}
+
 enum status store_send(struct store *store, struct sql_call *calls, size_t count)
 {
     INVARIANT(count >= 1 && count <= STORE_CALLS_MAX);
@@ -280,20 +304,18 @@ enum status store_send(struct store *store, struct sql_call *calls, size_t count
     store->is_failed = false;
     store->failure = STATUS_OK;
     const int64_t now_us = monotonic_us();
-    for (size_t i = 0; i < count; i++) {
-        if (!queue_call(store, &calls[i], i)) {
-            note_connection_error(store, "connection lost while sending");
-            go_down(store, now_us);
-            store->sent_count = 0;
-            return STATUS_RETRY;
-        }
+    bool is_queued = queue_replan(store, now_us);
+    for (size_t i = 0; i < count && is_queued; i++) is_queued = queue_call(store, &calls[i], i);
+    if (!is_queued) {
+        lose(store, "connection lost while sending", now_us);
+        store->sent_count = 0;
+        return STATUS_RETRY;
     }
     store->prepare_is_next = store->sent_prepare[0];
     store->state = CONNECTION_BUSY;
     store->deadline_us = now_us + (int64_t)store->statement_timeout_ms * 1000 + GRACE_US;
     if (PQpipelineSync(store->connection) != 1 || PQflush(store->connection) < 0) {
-        note_connection_error(store, "connection lost while sending");
-        go_down(store, now_us); /* store_receive reports it */
+        lose(store, "connection lost while sending", now_us); /* store_receive reports it */
     }
     return STATUS_OK;
 }
@@ -367,13 +389,15 @@ static void note_failure(struct store *store, const PGresult *result)
 static void take_result(struct store *store, PGresult *result)
 {
     const ExecStatusType status = PQresultStatus(result);
-    const bool was_prepare = store->prepare_is_next;
+    const bool was_replan = store->replan_is_next;
+    const bool was_prepare = store->prepare_is_next && !was_replan;
     if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) {
         note_failure(store, result);
         if (was_prepare) store->is_prepared[store->sent[store->at]] = false;
     }
-    if (was_prepare) {
-        store->prepare_is_next = false;
+    if (was_replan || was_prepare) {
+        store->replan_is_next = false;
+        if (was_prepare) store->prepare_is_next = false;
         PQclear(result);
         return;
     }
@@ -403,8 +427,7 @@ bool store_receive(struct store *store, struct store_result *out_results, size_t
     INVARIANT(store->sent_count == count);
     memset(out_results, 0, count * sizeof *out_results);
     if (store->state == CONNECTION_BUSY && PQconsumeInput(store->connection) == 0) {
-        note_connection_error(store, "connection lost, outcome unknown");
-        go_down(store, monotonic_us());
+        lose(store, "connection lost, outcome unknown", monotonic_us());
     }
     if (store->state != CONNECTION_BUSY) { /* lost on the way: outcome unknown */
         store->is_failed = true;
@@ -429,8 +452,7 @@ bool store_receive(struct store *store, struct store_result *out_results, size_t
         take_result(store, result);
     }
     if (PQstatus(store->connection) == CONNECTION_BAD) {
-        note_connection_error(store, "connection lost, outcome unknown");
-        go_down(store, monotonic_us());
+        lose(store, "connection lost, outcome unknown", monotonic_us());
         store->is_failed = true;
         store->failure = STATUS_RETRY;
         return end_transaction(store, out_results, out_status);
