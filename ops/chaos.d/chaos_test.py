@@ -47,8 +47,8 @@ class Schedule(unittest.TestCase):
 
     def test_the_fixed_set_deals_every_card(self):
         dealt = set()
-        for seed in (15, 16, 17):
-            for entry in schedule.make(seed, 45, dict(EVERYTHING, standby=seed % 3 == 2)):
+        for seed in (18, 19, 20):
+            for entry in schedule.make(seed, 54, dict(EVERYTHING, standby=seed % 3 == 2)):
                 dealt.add((entry.fault.name, *(entry.fault.parameters[name]
                                                for name in sorted(entry.fault.variants[0]))))
         wanted = {(cls.name, *(variant[name] for name in sorted(variant)))
@@ -95,8 +95,10 @@ class History(unittest.TestCase):
         for event, (version, kind) in zip(log, told):
             event.payment, event.version, event.type = "p", version, kind
         return checks.events_of_history(World([["p", "1", "0", "10"], ["p", "2", "10", "20"],
-                                               ["p", "3", "20", "50"], ["p", "4", "50", "50"]]),
-                                        log)
+                                               ["p", "3", "20", "50"], ["p", "4", "50", "50"]],
+                                              self.strays), log)
+
+    strays = ()
 
     def test_each_end_is_told_and_others_need_not_be(self):
         self.assertEqual(self.problems((1, "payment.accepted"), (3, "payment.succeeded"),
@@ -104,7 +106,17 @@ class History(unittest.TestCase):
 
     def test_an_end_that_nobody_was_told(self):
         self.assertEqual(len(self.problems((1, "payment.accepted"))), 1)
-        self.assertEqual(len(self.problems((1, "payment.accepted"), (3, "payment.failed"))), 1)
+        self.assertEqual(len(self.problems((1, "payment.accepted"), (3, "payment.failed"))), 2)
+
+    def test_a_stray_fact_that_nobody_was_told(self):
+        self.strays = [["p", "2"], ["p", "5"]]
+        told = (1, "payment.accepted"), (3, "payment.succeeded")
+        self.assertEqual(len(self.problems(*told)), 1)
+        self.assertEqual(self.problems(*told, (4, "payment.double_success")), [])
+
+    def test_an_end_that_was_told_at_another_version(self):
+        self.assertEqual(len(self.problems((1, "payment.accepted"), (2, "payment.succeeded"),
+                                           (3, "payment.succeeded"))), 1)
 
     def test_what_never_happened(self):
         self.assertEqual(len(self.problems((1, "payment.accepted"), (3, "payment.succeeded"),
@@ -126,8 +138,8 @@ class World:
 
 
 class Requests(unittest.TestCase):
-    def problems(self, arrivals, excused=(), unsent="f"):
-        world = World([["acc", "key", "3000", "1000", unsent]])
+    def problems(self, arrivals, excused=(), unsent="f", too_late=()):
+        world = World([["acc", "key", "3000", "1000", unsent]], too_late)
         world.sim_requests = {("acc", "key"): [{"real_ms": at} for at in arrivals]}
         return checks.requests(world, excused, collections.Counter())
 
@@ -145,8 +157,12 @@ class Requests(unittest.TestCase):
         self.assertEqual(len(self.problems([5100])), 1)
         self.assertEqual(self.problems([5100], [(5000, 5200)]), [])
 
-    def test_before_its_row(self):
+    def test_before_its_row_whatever_held_others(self):
         self.assertEqual(len(self.problems([500])), 1)
+        self.assertEqual(len(self.problems([500], [(400, 600)])), 1)
+
+    def test_written_for_a_payment_that_was_over(self):
+        self.assertEqual(len(self.problems([1500], too_late=[["r", "p", "25"]])), 1)
 
 
 class Ask:
@@ -180,6 +196,9 @@ class Answers(unittest.TestCase):
 
     def test_accepted_and_stored_otherwise(self):
         self.assertEqual(len(self.problems(self.told, payment=("p", "m", "n", "6", "EUR"))), 1)
+
+    def test_stored_and_nobody_was_told(self):
+        self.assertEqual(len(self.problems((409, self.told[1], False), stored=b"{}")), 2)
 
     def test_another_answer_is_stored(self):
         self.assertEqual(len(self.problems(self.told, stored=b"{}")), 1)

@@ -18,6 +18,7 @@ SHOWN_MAX = 10
 CREATE, REPLAY = 1, 2
 # What the stream says of a payment that has got there.
 TOLD = {"10": "payment.accepted", "50": "payment.succeeded", "90": "payment.failed"}
+TOLD_OF_STRAY = {"1": "payment.late_success", "2": "payment.double_success"}
 STAGE_STREAMS = ["PAY_INTAKE", "PAY_ROUTE", "PAY_CREATE", "PAY_RECOVER", "PAY_SETTLE"]
 
 # Not final, and no person has been called: somebody must still be at work.
@@ -154,9 +155,9 @@ def is_told_amount(problem, doubted):
 
 
 def answers(world, producers):
-    """I22: what a producer was told is stored, says the same each time, and nothing accepted is
-    lost."""
-    problems = []
+    """I22: what a producer was told is stored, says the same each time, nothing accepted is lost,
+    and what was refused, or asked for by nobody, is not there."""
+    problems, accepted = [], set()
     payments = {row[0]: row[1:] for row in world.sql(
         "SELECT id, merchant, out_trade_no, amount, currency FROM oncepay.payment")}
     kept = {(row[0], row[1]): (int(row[2]), bytes.fromhex(row[3])) for row in world.sql(
@@ -173,7 +174,10 @@ def answers(world, producers):
             if stored != (status, body):
                 problems.append(about + "was told %s, stored is %s" % ((status, body), stored))
             if status == 202:
+                accepted.add((ask.body["merchant"], ask.body["out_trade_no"]))
                 problems += check_accepted(about, ask, json.loads(body), payments)
+    problems += ["%s %s: stored as %s, and its producer was not told so" % (*row[:2], payment)
+                 for payment, row in payments.items() if tuple(row[:2]) not in accepted]
     for name, others in producers.conflicts.items():
         problems += ["%s %s: other content under its key got %d" % (*name, status)
                      for status, _, _ in others if status not in (422, 409)]
@@ -215,11 +219,24 @@ def events_of_history(world, log):
     moves = {(row[0], int(row[1])): row[2:] for row in world.sql(
         "SELECT payment_id, version, from_status, to_status FROM oncepay.state_history "
         "WHERE entity = 1")}
+    said = collections.defaultdict(set)
+    for payment, _, kind in told:
+        said[payment].add(kind)
     problems = ["%s: nobody was told %s, version %d" % (payment, TOLD[to], version)
                 for (payment, version), (was, to) in moves.items()
                 if to in TOLD and to != was and (payment, version, TOLD[to]) not in told]
+    problems += ["%s: nobody was told of its stray fact, kind %s" % (payment, kind)
+                 for payment, kind in world.sql("SELECT payment_id, kind FROM oncepay.stray_fact")
+                 if TOLD_OF_STRAY.get(kind) not in said[payment] | {None}]
     return problems + ["%s: %s, version %d, never happened" % (payment, kind, version)
-                       for payment, version, kind in told if (payment, version) not in moves]
+                       for payment, version, kind in told
+                       if not has_happened(kind, moves.get((payment, version)))]
+
+
+def has_happened(kind, move):
+    """There is that version, and it did what was said."""
+    ends = [status for status, name in TOLD.items() if name == kind]
+    return move is not None and (not ends or move[1] in ends and move[0] != move[1])
 
 
 def first_places(events_in_order, wanted):
@@ -249,25 +266,41 @@ def order_of_events(watcher, wanted):
     return problems
 
 
-# A create or replay, and whether its evidence says that no byte of it left (phases local, connect).
+# A create or replay, until when it may come and since when its row is there, and whether its evidence
+# says that no byte of it left (phases local, connect).
 REQUESTS = """
 SELECT a.channel_account, a.provider_key, extract(epoch FROM r.send_by) * 1000,
-       extract(epoch FROM r.started_at) * 1000,
+       extract(epoch FROM pg_xact_commit_timestamp(r.xmin)) * 1000,
        EXISTS (SELECT FROM oncepay.evidence e WHERE e.payment_id = r.payment_id
                   AND e.request_id = r.id AND e.phase IN (1, 2))
   FROM oncepay.attempt_request r
   JOIN oncepay.payment_attempt a ON a.id = r.attempt_id AND a.payment_id = r.payment_id
  WHERE r.kind IN (1, 2)"""
 
+CLOCK_STEP_MS = 5  # what two readings of this machine's clock may differ
+
+# What was committed of the payment when the transaction of a create or replay began: CANCELING or an
+# end.
+REQUESTS_TOO_LATE = """
+SELECT r.id, r.payment_id, p.to_status
+  FROM oncepay.attempt_request r
+ CROSS JOIN LATERAL (
+       SELECT h.to_status FROM oncepay.state_history h
+        WHERE h.payment_id = r.payment_id AND h.entity = 1 AND h.id = r.payment_id
+          AND pg_xact_commit_timestamp(h.xmin) < r.started_at
+        ORDER BY h.version DESC LIMIT 1) p
+ WHERE r.kind IN (1, 2) AND p.to_status NOT IN (10, 20)"""
+
 
 def requests(world, excused, counts):
-    """I20: each request at the PSP has its row, none of those that we say were not sent is there,
-    and none came later than its row allows, except while the network or the PSP itself held it
-    (excused: periods in milliseconds since 1970)."""
+    """I20: each request at the PSP has its row, which was committed before it came; none of those
+    that we say were not sent is there, and none came later than its row allows, except while the
+    network or the PSP itself held it (excused: periods in milliseconds since 1970). None was
+    written for a payment that was over."""
     rows = collections.defaultdict(list)
     unsent = collections.Counter()
-    for account, key, send_by_ms, started_ms, was_not_sent in world.sql(REQUESTS):
-        rows[(account, key)].append((float(send_by_ms), float(started_ms)))
+    for account, key, send_by_ms, committed_ms, was_not_sent in world.sql(REQUESTS):
+        rows[(account, key)].append((float(send_by_ms), float(committed_ms)))
         unsent[(account, key)] += was_not_sent == "t"
     world.take_sim_requests()
     problems = []
@@ -277,14 +310,14 @@ def requests(world, excused, counts):
                 *name, len(arrivals), len(rows[name]), unsent[name]))
         for arrival in arrivals:
             at = arrival["real_ms"]
-            if any(begin <= at <= finish for begin, finish in excused):
-                counts["excused"] += 1
-                continue
-            counts["checked"] += 1
-            if not any(started - 5 <= at <= send_by + world_module.CALL_LIMIT_MS
-                       for send_by, started in rows[name]):
+            was_held = any(begin <= at <= finish for begin, finish in excused)
+            counts["excused" if was_held else "checked"] += 1
+            if not any(committed - CLOCK_STEP_MS <= at
+                       and (was_held or at <= send_by + world_module.CALL_LIMIT_MS)
+                       for send_by, committed in rows[name]):
                 problems.append("%s %s: a request at %d ms, rows %s" % (*name, at, rows[name]))
-    return problems
+    return problems + ["request %s: written for payment %s, which was %s by then" % tuple(row)
+                       for row in world.sql(REQUESTS_TOO_LATE)]
 
 
 def dead_letters(world, poison):

@@ -15,6 +15,7 @@ class Fault:
     touches = ()             # no two faults touch one thing at the same time
     needs = ()               # of machine and layout: "shim", "dns" …; else it is skipped
     duration_s = (1.0, 4.0)  # drawn between; (0, 0): it is over at once
+    patience_s = 0           # goes on that much longer at most while it has met nobody
     variants = ({},)         # parameters that a schedule has all of before any comes again
 
     def __init__(self, draw, variant):
@@ -29,6 +30,10 @@ class Fault:
 
     def touched(self):
         return self.touches
+
+    def has_met(self, run):
+        """Whether it has had an effect by now; asked only of those that have patience."""
+        return True
 
     def begin(self, run):
         raise NotImplementedError

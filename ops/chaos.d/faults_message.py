@@ -1,5 +1,6 @@
 """ops/chaos.d/faults_message.py: messages come twice, out of order, long after, or mean nothing;
 clocks are wrong."""
+import itertools
 import os
 import uuid
 
@@ -23,16 +24,18 @@ class Republish(Fault):
 
     def begin(self, run):
         copies = run.watcher.taken(self.parameters["kind"], self.parameters["count"], run.draw)
-        sent = 0
-        for _ in range(self.parameters["times"]):
-            for message in copies:
-                headers = {name: value for name, value in message.headers.items() if name[0] != ":"}
-                if "nats-msg-id" in headers:
-                    headers["Nats-Msg-Id"] = "chaos-" + uuid.uuid4().hex
-                    del headers["nats-msg-id"]
-                sent += run.publish(message.subject, message.body, headers)
+        sent = sum(itertools.takewhile(bool, (
+            run.publish(message.subject, message.body, self.headers(message))
+            for message in copies * self.parameters["times"])))  # a server that is away stays away
         if sent:
             run.saw("republish." + self.parameters["kind"], sent)
+
+    @staticmethod
+    def headers(message):
+        headers = {name: value for name, value in message.headers.items() if name[0] != ":"}
+        if headers.pop("nats-msg-id", None):
+            headers["Nats-Msg-Id"] = "chaos-" + uuid.uuid4().hex
+        return headers
 
 
 @register
@@ -49,8 +52,8 @@ class Poison(Fault):
 
     def begin(self, run):
         body = b"\xc1 chaos %d" % self.parameters["number"]
+        run.poison.append(body)  # it may have got there even if nobody says so
         if run.publish(self.parameters["subject"], body, {"Content-Type": "application/msgpack"}):
-            run.poison.append(body)
             run.saw("poison")
 
 
@@ -64,7 +67,7 @@ class Nonsense(Fault):
         head = {"Content-Type": "application/json"}
         bodies = [b"{", b"[]", b"", b"\xff\xfe", b'{"version": 99}', b'{"merchant": "m-1002"}']
         run.poison += bodies
-        if sum(run.publish("pay.intake.m-1001.pay", body, head) for body in bodies):
+        if all(run.publish("pay.intake.m-1001.pay", body, head) for body in bodies):
             run.saw("nonsense")
 
 

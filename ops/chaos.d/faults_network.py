@@ -5,6 +5,7 @@ import subprocess
 from fault import Fault, register
 from world import SERVERS, STAGES
 
+SEEN_AGAIN_S = 4.0  # somebody speaks there by then, as a rule
 PAIRS = (["%s-%s" % (stage, server) for stage in STAGES for server in SERVERS]
          + ["*-" + server for server in SERVERS]
          + ["stages-sim", "sim-gateway", "producer-nats"] * 3)
@@ -18,6 +19,13 @@ add rule inet chaos loss meta l4proto tcp numgen random mod 1000 < %d counter dr
 class ProxyFault(Fault):
     """settings of a pair or of all pairs to one server; counts: what shows that it happened."""
     counts = ()
+    patience_s = SEEN_AGAIN_S
+
+    def has_met(self, run):
+        return self.effect(run) > 0
+
+    def effect(self, run):
+        return sum(run.world.proxy.total(count) - before for count, before in self.before.items())
 
     def drawn(self, draw):
         return {"pair": draw.choice(PAIRS), **self.settings(draw)}
@@ -48,9 +56,12 @@ class ProxyFault(Fault):
     def end(self, run):
         run.world.clear(self.pattern)
         run.excuse_end(self)
-        seen = sum(run.world.proxy.total(count) - before for count, before in self.before.items())
+        seen = self.effect(run)
         if seen:
-            run.saw(self.name, seen)
+            run.saw(self.seen_as(), seen)
+
+    def seen_as(self):
+        return self.name
 
 
 @register
@@ -136,12 +147,45 @@ class Cut(ProxyFault):
     name = "cut"
     counts = ("cut",)
     duration_s = (0, 0)
+    patience_s = 0
 
     def settings(self, draw):
         return {"how": draw.choice(["cut", "reset"])}
 
     def act(self, run):
         run.world.proxy.command(self.parameters["how"], self.pattern)
+
+
+@register
+class Replication(ProxyFault):
+    """Between primary and standby: what is committed is told to nobody until the link is well."""
+    name = "replication"
+    needs = ("standby",)
+    duration_s = (0.8, 2.0)
+    variants = tuple({"how": how} for how in ("slow", "break", "half_open", "refuse"))
+    SETTINGS = {"slow": ("delayed", {"latency_ms": 150, "jitter_ms": 150, "rate_bytes_s": 20000}),
+                "break": ("broken", {"break_after_bytes": 40000}),
+                "half_open": ("half_open", {"half_open": 1}),
+                "refuse": ("refusing", {"refuse": 1})}
+
+    def drawn(self, draw):
+        return {"pair": "standby-pg"}
+
+    def touched(self):
+        return ["standby", "net:pg"]
+
+    def begin(self, run):
+        count, self.proxy_settings = self.SETTINGS[self.parameters["how"]]
+        self.counts = (count,)
+        super().begin(run)
+
+    def act(self, run):
+        run.world.proxy.set("standby-pg", **self.proxy_settings)
+        if self.parameters["how"] == "refuse":
+            run.world.proxy.command("cut", "standby-pg")
+
+    def seen_as(self):
+        return "replication." + self.parameters["how"]
 
 
 # --- packets -------------------------------------------------------------------------------------
@@ -176,22 +220,30 @@ class PacketLoss(Fault):
 @register
 class Names(Fault):
     """The PSP's name: a wrong answer (an address where nobody listens), a late one, or none.
-    Standing connections are cut, so that somebody asks."""
+    Who knows it already keeps it for a minute, so one create begins anew and asks."""
     name = "dns"
     touches = ("dns", "net:stages-sim")
     needs = ("dns",)
     duration_s = (1.5, 5.0)
 
+    patience_s = SEEN_AGAIN_S
     variants = tuple({"how": how} for how in ("wrong", "late", "absent", "unknown"))
+
+    def has_met(self, run):
+        return self.effect(run) > 0
+
+    def effect(self, run):
+        how = self.parameters["how"]
+        return run.world.names.counts[how] - self.before.get(how, 0)
 
     def begin(self, run):
         self.before = dict(run.world.names.counts)
         run.world.names.how = self.parameters["how"]
+        run.world.children["create#2"].kill()
         run.world.proxy.command("cut", "stages-sim")
 
     def end(self, run):
         run.world.names.how = "right"
-        how = self.parameters["how"]
-        seen = run.world.names.counts[how] - self.before.get(how, 0)
+        seen = self.effect(run)
         if seen:
-            run.saw("dns." + how, seen)
+            run.saw("dns." + self.parameters["how"], seen)

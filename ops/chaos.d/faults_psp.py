@@ -29,6 +29,13 @@ WEATHER = {
     "late_requests": [rule("delay_ms", 0.5, ms=2600)],
     "lookups_fail": [rule("get_404", times=2), rule("lost_after_commit", 0.5)],
     "wrong_echo": [rule("wrong_echo", 0.1, amount=1)],
+    # It contradicts itself: what it answers or shows is not what it has done; its webhooks are true.
+    "answers_contradict": [rule("answer_declined", 0.3, code="do_not_honor"),
+                           rule("webhook_delay_ms", 0.5, ms=1500)],
+    "lookups_contradict": [rule("get_declined", 0.5, times=1), rule("lost_after_commit", 0.3),
+                           rule("webhook_delay_ms", 0.9, ms=4000)],
+    "lookups_stale": [rule("get_processing", 0.8, times=2), rule("lost_after_commit", 0.3),
+                      rule("webhook_delay_ms", 0.9, ms=3000)],
     "late_webhooks": [rule("webhook_delay_ms", 0.6, ms=4000), rule("lost_after_commit", 0.4)],
     "forged_webhooks": [rule("forge_webhooks", 0.6, times=2),
                         rule("duplicate_webhooks", 0.4, times=3)],
@@ -49,6 +56,7 @@ class Weather(Fault):
     name = "psp"
     touches = ("rules", "sim")
     duration_s = (2.0, 4.0)
+    patience_s = 8.0
     # Some twice: what they lead to is rare.
     variants = tuple({"weather": weather} for weather in
                      [*WEATHER, "declined_stays_payable", "wrong_echo"])
@@ -56,11 +64,19 @@ class Weather(Fault):
     def begin(self, run):
         run.world.set_rules(WEATHER[self.parameters["weather"]])
 
-    def end(self, run):
+    def applied(self, run):
+        """How often the rule was that it is named after."""
         rules = run.world.sim("/_sim/faults") or []
+        return rules[0]["applied"] if rules else 0
+
+    def has_met(self, run):
+        return self.applied(run) > 0
+
+    def end(self, run):
+        applied = self.applied(run)
         run.world.set_rules(STEADY)
-        if rules and rules[0]["applied"]:  # the one that it is named after
-            run.saw("psp." + self.parameters["weather"], rules[0]["applied"])
+        if applied:
+            run.saw("psp." + self.parameters["weather"], applied)
 
 
 def sign(body, account, at):
@@ -96,6 +112,26 @@ class ForgedWebhooks(Fault):
                     run.problem("a forged webhook was accepted: %s" % signature)
         if refused:
             run.saw("webhooks.refused", refused)
+
+
+@register
+class LyingWebhooks(Fault):
+    """Signed by the PSP, and false: of payments that succeeded, failures dated after it. One look
+    at the PSP shows that they are."""
+    name = "lying_webhooks"
+    touches = ("sim",)
+    duration_s = (0, 0)
+    variants = ({}, {})
+
+    def begin(self, run):
+        sent = 0
+        for account, identity, status in run.ended_objects(6):
+            if status == "50" and run.world.sim("/_sim/webhook", {
+                    "account": account, "type": "payment_intent.payment_failed",
+                    "object": identity, "code": "lost_card", "created_offset_s": 2}, "POST"):
+                sent += 1
+        if sent:
+            run.saw("webhooks.lying", sent)
 
 
 @register

@@ -145,8 +145,9 @@ class DeadPlaceholders(PostgresFault):
             run.saw("dead_placeholders", killed)
 
 
-class StandbyFault(PostgresFault):
+class StandbyFault(Fault):
     """Without its synchronous standby no commit of the primary returns, though each is made."""
+    touches = ("standby",)
     needs = ("standby",)
     duration_s = (1.0, 4.0)
 
@@ -186,13 +187,15 @@ class FreezeStandby(StandbyFault):
 @register
 class Promote(PostgresFault):
     """The primary dies for good; its synchronous standby takes over. Its address refuses from
-    then on, or is silent, as that of a machine that is off."""
+    then on, or is silent, as that of a machine that is off. Before, the standby may have heard
+    nothing for a moment: what the primary has committed in it was told to nobody, and is lost."""
     name = "promote"
+    touches = ("pg", "standby", "net:pg")
     needs = ("standby",)
     duration_s = (0, 0)
 
     def drawn(self, draw):
-        return {"leaves": draw.choice(["refuse", "stall"])}
+        return {"leaves": draw.choice(["refuse", "stall"]), "behind_s": draw.choice([0, 0.7])}
 
     def begin(self, run):
         world = run.world
@@ -200,6 +203,13 @@ class Promote(PostgresFault):
             return
         if not sql.wait_ready(world.standby.url, 10):
             return
+        if self.parameters["behind_s"]:
+            world.proxy.set("standby-pg", stall=1)
+            time.sleep(self.parameters["behind_s"])
+        try:
+            lost = world.pg.position() - world.standby.position()
+        except sql.SqlError:  # it is away just now: then it stays so
+            lost = 0
         world.pg.child.holds.add("for good")
         world.pg.kill()
         sql.run(world.standby.url, "SELECT pg_promote(true, 30)")
@@ -208,6 +218,8 @@ class Promote(PostgresFault):
         world.clear("*-pg")
         world.proxy.command("cut", "*-pg")
         run.saw("promote")
+        if lost > 0:
+            run.saw("promote.lost_bytes", lost)
 
 
 @register
@@ -234,22 +246,29 @@ class SlowFsync(Fault):
 class DiskFull(Fault):
     needs = ("own_mounts",)
     duration_s = (2.0, 5.0)
+    patience_s = 4.0
 
     def drawn(self, draw):
         return {"left_kb": draw.choice([0, 64, 1024])}
 
-    def disk(self, run):
+    def server(self, run):
         raise NotImplementedError
 
     def begin(self, run):
-        self.is_full = self.disk(run).fill(self.parameters["left_kb"] * 1024)
+        self.log = open(self.server(run).log, "rb")
+        self.log.seek(0, os.SEEK_END)
+        self.failed_writes = 0
+        self.server(run).disk.fill(self.parameters["left_kb"] * 1024)
+
+    def has_met(self, run):
+        self.failed_writes += self.log.read().lower().count(b"no space left")
+        return self.failed_writes > 0
 
     def end(self, run):
-        disk = self.disk(run)
-        stat = os.statvfs(disk.path)
-        if self.is_full and stat.f_bavail * stat.f_frsize < 64 * 1024:
-            run.saw(self.name)
-        disk.empty()
+        if self.has_met(run):
+            run.saw(self.name, self.failed_writes)
+        self.log.close()
+        self.server(run).disk.empty()
 
 
 @register
@@ -257,8 +276,8 @@ class PostgresDiskFull(DiskFull):
     name = "disk_full_pg"
     touches = ("pg",)
 
-    def disk(self, run):
-        return run.world.primary.disk
+    def server(self, run):
+        return run.world.primary
 
 
 @register
@@ -267,8 +286,8 @@ class NatsDiskFull(DiskFull):
     name = "disk_full_nats"
     touches = ("nats",)
 
-    def disk(self, run):
-        return run.world.nats.disk
+    def server(self, run):
+        return run.world.nats
 
     def end(self, run):
         super().end(run)

@@ -46,7 +46,8 @@ class LastWorker:
 
 class _Begin:
     """As a schedule entry and as a fault that is over at once."""
-    seconds = 0
+    seconds = patience_s = 0
+    things = frozenset()
     card = "last_worker"
 
     def __init__(self, worker):

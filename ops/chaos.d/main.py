@@ -10,6 +10,7 @@ import random
 import shutil
 import subprocess
 import sys
+import threading
 import time
 import traceback
 
@@ -35,6 +36,7 @@ FAKETIME = next(iter(glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")), "")
 EXCUSE_AFTER_MS = 3000  # what was held comes that much later at most
 ANSWER_S = 40
 HEAL_S = 60
+AROUND_S = 240  # servers made, answers, rest, checks, end
 
 
 def allowed(folder, binaries):
@@ -178,14 +180,16 @@ def play(run, entries, seconds):
     clock = ScheduleClock()
     while True:
         now = clock.now()
-        for at, fault in [item for item in running if item[0] <= now]:
+        for at, fault in [item for item in running if is_over(run, *item, now)]:
             running.remove((at, fault))
-            world.note("end " + str(fault))
-            attempt(run, fault, fault.end)
+            finish(run, fault)
         if now >= seconds:
             break
         while todo and todo[0].at_s <= now:
             fault = todo.pop(0).fault
+            for at, other in [item for item in running if item[1].things & fault.things]:
+                running.remove((at, other))  # it has waited for somebody to meet until now
+                finish(run, other)
             world.note("begin " + str(fault))
             run.begun[fault.card] += 1
             attempt(run, fault, fault.begin)
@@ -196,8 +200,17 @@ def play(run, entries, seconds):
         world.keep()
         time.sleep(0.03)
     for _, fault in running:
-        world.note("end " + str(fault))
-        attempt(run, fault, fault.end)
+        finish(run, fault)
+
+
+def is_over(run, at_s, fault, now_s):
+    """Its time has come, and it has met somebody or its patience is at an end."""
+    return now_s >= at_s and (now_s >= at_s + fault.patience_s or fault.has_met(run))
+
+
+def finish(run, fault):
+    run.world.note("end " + str(fault))
+    attempt(run, fault, fault.end)
 
 
 def attempt(run, fault, what):
@@ -282,8 +295,11 @@ def execute(options):
         return 0
     run = Run(options, layout)
     world = run.world
-    result = {"seed": options.seed, "minutes": options.minutes, "layout": layout,
-              "skipped": list(why_not.values()), "ok": False}
+    result = {"seed": options.seed, "minutes": options.minutes, "rate": options.rate,
+              "layout": layout, "skipped": list(why_not.values()), "ok": False}
+    limit = threading.Timer(seconds + AROUND_S, give_up, (options, result, run))
+    limit.daemon = True
+    limit.start()
     try:
         world.rules = list(faults_psp.STEADY)
         if layout["dns"]:
@@ -316,11 +332,24 @@ def execute(options):
         bad = world.close()
         if bad:
             run.problem("did not stop in order: %s" % bad)
+    limit.cancel()
+    write(options, result, run)
+    return 0 if result["ok"] else 1
+
+
+def write(options, result, run):
     result.update(seen=dict(sorted(run.seen.items())), begun=run.begun, effective=run.effective,
                   problems=run.problems, ok=not run.problems)
-    with open(options.json, "w") as file:
+    with open(options.json + ".new", "w") as file:
         json.dump(result, file, indent=2)
-    return 0 if result["ok"] else 1
+    os.replace(options.json + ".new", options.json)
+
+
+def give_up(options, result, run):
+    """Something of ours hangs. Whatever we have started ends with us."""
+    run.problem("the run took %d s longer than its faults" % AROUND_S)
+    write(options, dict(result), run)
+    os._exit(1)
 
 
 def main():

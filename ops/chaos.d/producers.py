@@ -41,7 +41,7 @@ def draw_request(seed, number):
     """(body, key): the number-th request of this seed. Some go for the target of an earlier one."""
     draw = random.Random("request %d %d" % (seed, number))
     kind = draw.random()
-    twin = number - draw.randint(1, 60) if kind < 0.12 else None
+    twin = number - draw.randint(1, 60) if kind < 0.2 else None
     target = number if twin is None or twin < 0 else twin
     # A target belongs to a merchant, so whoever shares it must be the same one.
     merchant = world_module.MERCHANTS[random.Random("target %d %d" % (seed, target)).random() < 0.3]

@@ -1,7 +1,7 @@
 """ops/chaos.d/report.py: the results of one or more seeds as one report: what really happened,
 which rare states were reached, what does not hold. Exit 0 only if everything holds.
 
-  report.py [--need-states] [--json FILE] RESULT...
+  report.py [--need-states] [--json FILE] --minutes M --rate R RESULT...
 """
 import argparse
 import collections
@@ -14,16 +14,17 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import states  # noqa: E402
 
 
-def load(paths):
+def load(options):
+    """What each run has left; of one that was killed, only that it was."""
     results = []
-    for path in paths:
-        if not os.path.exists(path):
-            seed = os.path.basename(path).split("-")[1].split(".")[0]
-            results.append({"seed": int(seed), "ok": False,
-                            "problems": ["the run ended without a result"]})
+    for path in options.results:
+        if os.path.exists(path):
+            with open(path) as file:
+                results.append(json.load(file))
             continue
-        with open(path) as file:
-            results.append(json.load(file))
+        seed = os.path.basename(path).split("-")[1].split(".")[0]
+        results.append({"seed": int(seed), "minutes": options.minutes, "rate": options.rate,
+                        "ok": False, "problems": ["the run ended without a result"]})
     return results
 
 
@@ -54,7 +55,7 @@ def print_counts(title, counts):
 
 
 def command(result):
-    return "ops/chaos --seed %d --minutes %g" % (result["seed"], result.get("minutes", 0))
+    return "ops/chaos --seed %(seed)d --minutes %(minutes)g --rate %(rate)g" % result
 
 
 def show(results, seen, reached):
@@ -79,9 +80,11 @@ def main():
     parser = argparse.ArgumentParser(prog="report.py")
     parser.add_argument("--need-states", action="store_true")
     parser.add_argument("--json")
+    parser.add_argument("--minutes", type=float, required=True)
+    parser.add_argument("--rate", type=float, required=True)
     parser.add_argument("results", nargs="+")
     arguments = parser.parse_args()
-    results = load(arguments.results)
+    results = load(arguments)
     seen, reached = added(results, "seen"), added(results, "states")
     missing = missing_states(reached, results)
     ok = all(result["ok"] for result in results) and not (arguments.need_states and missing)

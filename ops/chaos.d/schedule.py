@@ -8,7 +8,7 @@ from fault import KINDS
 GAP_S = 0.9       # on average, from one fault's beginning to the next
 SETTLE_S = 1.0    # a thing is left alone that long after a fault
 QUIET_END_S = 2.0
-STRIDE = 37       # cards that a run of three quarters of a minute deals for certain
+STRIDE = 40       # cards that a run of 54 s deals for certain
 
 
 # No cards: these happen once in a run, in this order, where the layout has what they need; when, as
@@ -40,10 +40,11 @@ def make(seed, seconds, layout):
     places in it, so that a few short runs together have dealt every card."""
     draw = random.Random("schedule %d" % seed)
     all_cards = cards(layout)
-    order = list(all_cards)
+    order = [card for card in all_cards if "standby" not in card[0].needs]
     random.Random("deck").shuffle(order)
     begin = seed * STRIDE % len(order)
-    deck = order[begin:] + order[:begin]
+    # Few seeds have a standby, so what only they can deal comes first.
+    deck = [card for card in all_cards if card not in order] + order[begin:] + order[:begin]
     entries, busy_until, waiting = [], {}, []
     once = [(seconds * draw.uniform(*share), KINDS[name](draw, {}))
             for name, share in ONCE.items() if is_allowed(KINDS[name], layout)]

@@ -25,6 +25,8 @@ jit = off
 cluster_name = '%s'
 log_line_prefix = '%%m [%%p] '
 wal_receiver_timeout = 5s
+wal_sender_timeout = 5s
+track_commit_timestamp = on
 wal_retrieve_retry_interval = 200ms
 """
 PG_HBA = """
@@ -97,10 +99,10 @@ class Disk:
 
 
 class Postgres:
-    """A cluster. peer: what it is the standby of."""
+    """A cluster. peer_port: where it finds what it is the standby of."""
 
-    def __init__(self, name, home, port, log, environment, peer=None):
-        self.name, self.port, self.log, self.peer = name, port, log, peer
+    def __init__(self, name, home, port, log, environment, peer_port=None):
+        self.name, self.port, self.log, self.peer_port = name, port, log, peer_port
         self.disk = Disk(home)
         self.data = os.path.join(home, "data")
         self.socket = os.path.join(home, "socket")
@@ -129,14 +131,14 @@ class Postgres:
 
     def make(self):
         self.make_folders()
-        if self.peer is None:
+        if self.peer_port is None:
             self.run(PG_BIN + "/initdb", "-D", self.data, "-U", "oncepay", "--encoding=UTF8",
                      "--locale=C.UTF-8", "--no-sync", "--auth=trust")
             self.write("postgresql.conf", PG_CONF % self.name, "a")
             self.write("pg_hba.conf", PG_HBA, "w")
         else:
-            self.run(PG_BIN + "/pg_basebackup", "-h", self.peer.socket, "-p", str(self.peer.port),
-                     "-U", "oncepay", "-D", self.data, "-R", "-X", "stream", "-c", "fast",
+            self.run(PG_BIN + "/pg_basebackup", "-h", "127.0.0.1", "-p", str(self.peer_port), "-U",
+                     "oncepay", "-D", self.data, "-R", "-X", "stream", "-c", "fast",
                      "--no-sync", "-d", "application_name=standby")
             self.write("postgresql.conf", "cluster_name = 'standby'\n", "a")
 
@@ -164,8 +166,14 @@ class Postgres:
         url = self.url.replace("/oncepay?", "/postgres?")
         if not sql.wait_ready(url):
             raise AssertionError("PostgreSQL did not start, see " + self.log)
-        if self.peer is None:
+        if self.peer_port is None:
             sql.run(url, "CREATE DATABASE oncepay")
+
+    def position(self):
+        """Up to where it has the log of changes, in bytes."""
+        return int(sql.run(self.url, """
+            SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_receive_lsn()
+                        ELSE pg_current_wal_flush_lsn() END - '0/0'::pg_lsn""", 5)[0][0])
 
     def children(self):
         pid = self.child.pid
@@ -223,7 +231,7 @@ class Nats:
         self.disk = Disk(os.path.join(home, "disk"))
         self.store = os.path.join(home, "disk", "store")
         self.copy_path = os.path.join(home, "copy")
-        self.port, self.monitor = port, monitor
+        self.port, self.monitor, self.log = port, monitor, log
         self.conf = os.path.join(home, "nats.conf")
         with open(self.conf, "w") as file:
             file.write(NATS_CONF % {"port": port, "monitor": monitor, "store": self.store,

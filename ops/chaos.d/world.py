@@ -77,9 +77,9 @@ class World:
         shutil.rmtree(self.dir, ignore_errors=True)
         os.makedirs(self.path("log"))
         self.write_config()
+        self.open_proxy()
         self.make_servers()
         self.start_servers()
-        self.open_proxy()
         self.cli("migrate", check=True)
         self.cli("topology", "apply", check=True)
         self.make_programs()
@@ -130,7 +130,7 @@ class World:
         self.standby = None
         if self.layout.get("standby"):
             self.standby = Postgres("standby", self.server_home("standby"), self.port("standby"),
-                                    self.log("standby"), slow, peer=self.pg)
+                                    self.log("standby"), slow, self.proxy.port("standby-pg"))
         with open(os.path.join(ROOT, "config/nats-users.conf.in")) as file:
             users = file.read()
         os.makedirs(self.path("nats"))
@@ -174,8 +174,10 @@ class World:
         pairs = []
         for stage in STAGES + ["producer"]:
             pairs += [(stage + "-" + server, self.port(server)) for server in SERVERS]
-            if self.standby:
+            if self.layout.get("standby"):
                 pairs.append((stage + "-standby", self.port("standby")))
+        if self.layout.get("standby"):
+            pairs.append(("standby-pg", self.port("pg")))
         # One for all who call the PSP: its address is part of what an attempt stores.
         pairs.append(("stages-sim", self.port("sim")))
         pairs.append(("sim-gateway", self.port("gateway-http")))
@@ -193,7 +195,7 @@ class World:
         at = self.proxy.port
         hosts = "127.0.0.1:%d" % at(who + "-pg")
         query = ""
-        if self.standby:
+        if self.layout.get("standby"):
             hosts += ",127.0.0.1:%d" % at(who + "-standby")
             query = "?target_session_attrs=read-write"
         urls = {"ONCEPAY_PG_URL": "postgresql://oncepay@%s/oncepay%s" % (hosts, query),

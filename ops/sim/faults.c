@@ -45,11 +45,15 @@ static const struct fault_row ROWS[] = {
     { FAULT_PENDING_THEN, "pending_then", FAULT_SLOT_OUTCOME,
       PARAMETER_MS | PARAMETER_MS_REQUIRED | PARAMETER_RESULT, 1, 0 },
     { FAULT_WRONG_ECHO, "wrong_echo", FAULT_SLOT_ECHO, PARAMETER_ECHO, 1, 0 },
+    { FAULT_ANSWER_DECLINED, "answer_declined", FAULT_SLOT_CONTRADICTION,
+      PARAMETER_TIMES | PARAMETER_CODE, 1, 0 },
     { FAULT_GET_404, "get_404", FAULT_SLOT_GET, PARAMETER_TIMES, 0, 0 },
     { FAULT_GET_403, "get_403", FAULT_SLOT_GET, PARAMETER_TIMES, 0, 0 },
     { FAULT_GET_429, "get_429", FAULT_SLOT_GET, PARAMETER_TIMES, 0, 0 },
     { FAULT_GET_5XX, "get_5xx", FAULT_SLOT_GET, PARAMETER_TIMES | PARAMETER_STATUS, 0, 0 },
     { FAULT_GET_DROP, "get_drop", FAULT_SLOT_GET, PARAMETER_TIMES, 0, 0 },
+    { FAULT_GET_DECLINED, "get_declined", FAULT_SLOT_GET, PARAMETER_TIMES | PARAMETER_CODE, 0, 0 },
+    { FAULT_GET_PROCESSING, "get_processing", FAULT_SLOT_GET, PARAMETER_TIMES, 0, 0 },
     { FAULT_GET_DELAY_MS, "get_delay_ms", FAULT_SLOT_GET_DELAY,
       PARAMETER_MS | PARAMETER_MS_REQUIRED, 0, 0 },
     { FAULT_DUPLICATE_WEBHOOKS, "duplicate_webhooks", FAULT_SLOT_WEBHOOK_DUPLICATE, PARAMETER_TIMES,
@@ -218,9 +222,9 @@ static struct fault fault_default(const struct fault_row *row)
                            .times = row->times_default,
                            .status = (row->parameters & PARAMETER_STATUS) != 0 ? 500 : 0,
                            .stored = true };
-    const char *code = row->kind == FAULT_DECLINE        ? "generic_decline"
-                       : row->kind == FAULT_PENDING_THEN ? "succeeded"
-                                                         : "";
+    const char *code = row->kind == FAULT_PENDING_THEN           ? "succeeded"
+                       : (row->parameters & PARAMETER_CODE) != 0 ? "generic_decline"
+                                                                 : "";
     (void)snprintf(fault.code, sizeof fault.code, "%s", code);
     return fault;
 }

@@ -17,6 +17,7 @@ enum fault_slot {
     FAULT_SLOT_ANSWER_DELAY,
     FAULT_SLOT_OUTCOME,
     FAULT_SLOT_ECHO,
+    FAULT_SLOT_CONTRADICTION,
     FAULT_SLOT_GET,
     FAULT_SLOT_GET_DELAY,
     FAULT_SLOT_WEBHOOK_DUPLICATE,
@@ -43,11 +44,14 @@ enum fault_kind {
     FAULT_DECLINE,
     FAULT_PENDING_THEN,
     FAULT_WRONG_ECHO,
+    FAULT_ANSWER_DECLINED,
     FAULT_GET_404,
     FAULT_GET_403,
     FAULT_GET_429,
     FAULT_GET_5XX,
     FAULT_GET_DROP,
+    FAULT_GET_DECLINED,
+    FAULT_GET_PROCESSING,
     FAULT_GET_DELAY_MS,
     FAULT_DUPLICATE_WEBHOOKS,
     FAULT_REORDER_WEBHOOKS,
@@ -65,7 +69,7 @@ struct fault {
     int64_t times; /* 0: no bound */
     int status;
     bool stored;          /* a 5xx: is it what the key answers from now on? */
-    char code[40];        /* decline: decline code; pending_then: result */
+    char code[40];        /* decline, …_declined: decline code; pending_then: result */
     int64_t amount_minor; /* wrong_echo; 0: as asked */
     char currency[4];     /* wrong_echo; empty: as asked */
     char reference[65];   /* wrong_echo; empty: as asked */

@@ -34,6 +34,7 @@ struct create_plan {
     struct fault answer_delay;
     struct fault outcome;
     struct fault echo;
+    struct fault contradiction;
 };
 
 struct idempotency_key {

@@ -106,8 +106,14 @@ static void retrieve(struct sim *sim, const struct account *account, const char 
     const int64_t delay_ms = is_late ? delay.ms : 0;
     const struct fault fault = take_get_fault(sim, charge, &subject);
     if (spoil_get(sim, charge, &fault, exchange, delay_ms)) return;
+    struct charge shown = *charge;
+    if (fault.kind == FAULT_GET_PROCESSING) shown.state = CHARGE_PROCESSING;
+    if (fault.kind == FAULT_GET_DECLINED) {
+        shown.state = CHARGE_DECLINED;
+        (void)snprintf(shown.decline_code, sizeof shown.decline_code, "%s", fault.code);
+    }
     struct textbuf body = { 0 };
-    stripe_json_intent(charge, &body);
+    stripe_json_intent(&shown, &body);
     stripe_answer(sim, exchange, SERVER_ANSWER, 200, &body, delay_ms);
 }
 

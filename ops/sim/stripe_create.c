@@ -63,12 +63,28 @@ static void render_gateway_error(int status, struct textbuf *out)
                    status, status);
 }
 
+/* What the key answers, but that this answer denies what was charged; the ledger knows better. */
+static struct idempotency_answer contradict(struct idempotency_key *entry)
+{
+    struct idempotency_answer answer = entry->answer;
+    struct fault *fault = entry->plan == NULL ? NULL : &entry->plan->contradiction;
+    if (fault == NULL || fault->kind == FAULT_NONE || fault->times == 0 || answer.is_server_error) {
+        return answer;
+    }
+    fault->times--;
+    answer.state = CHARGE_DECLINED;
+    answer.status = stripe_json_created_status(answer.state);
+    (void)snprintf(answer.decline_code, sizeof answer.decline_code, "%s", fault->code);
+    return answer;
+}
+
 /* Gives the key's answer to the client, as far as the fault of this arrival lets it through. */
 static void deliver(struct sim *sim, struct exchange *exchange, struct idempotency_key *entry,
                     const struct fault *fault, bool is_replayed)
 {
     struct textbuf body = { 0 };
-    int status = render_answer(&entry->answer, &body);
+    const struct idempotency_answer answer = contradict(entry);
+    int status = render_answer(&answer, &body);
     enum server_manner manner = SERVER_ANSWER;
     if (fault->kind == FAULT_LOST_AFTER_COMMIT) manner = SERVER_CLOSE;
     if (fault->kind == FAULT_RESET) manner = SERVER_RESET;
@@ -115,14 +131,15 @@ static void make_plan(struct creation *creation, bool is_first_arrival)
     entry->is_planned = true;
     draw(sim, FAULT_SLOT_OUTCOME, &subject, &plan.outcome);
     draw(sim, FAULT_SLOT_ECHO, &subject, &plan.echo);
+    draw(sim, FAULT_SLOT_CONTRADICTION, &subject, &plan.contradiction);
     if (is_first_arrival) {
         draw(sim, FAULT_SLOT_ANSWER, &subject, &plan.answer);
         draw(sim, FAULT_SLOT_DELAY, &subject, &plan.delay);
         draw(sim, FAULT_SLOT_ANSWER_DELAY, &subject, &plan.answer_delay);
     }
     if (plan.outcome.kind == FAULT_NONE && plan.echo.kind == FAULT_NONE &&
-        plan.answer.kind == FAULT_NONE && plan.delay.kind == FAULT_NONE &&
-        plan.answer_delay.kind == FAULT_NONE) {
+        plan.contradiction.kind == FAULT_NONE && plan.answer.kind == FAULT_NONE &&
+        plan.delay.kind == FAULT_NONE && plan.answer_delay.kind == FAULT_NONE) {
         return;
     }
     entry->plan = memory_allocate(sizeof *entry->plan);

@@ -372,6 +372,25 @@ class Hostile(Case):
         self.sim.create("late", payment_method="pm_card_chargeDeclined")
         wait_for("the late payment", lambda: self.states("late") == ["succeeded"])
 
+    def test_an_answer_denies_what_was_charged(self):
+        self.sim.faults({"action": "answer_declined", "code": "do_not_honor"})
+        denied = self.sim.create("k")
+        self.assertEqual((denied.status, denied.json["error"]["decline_code"]),
+                         (402, "do_not_honor"))
+        self.assertEqual(self.states("k"), ["succeeded"])
+        again = self.sim.create("k")
+        self.assertEqual((again.status, again.json["status"]), (200, "succeeded"))
+        self.assertEqual(self.sim.retrieve(again.json["id"]).json["status"], "succeeded")
+
+    def test_lookups_deny_what_was_charged(self):
+        object_id = self.sim.create("k").json["id"]
+        for action, status in (("get_declined", "requires_payment_method"),
+                               ("get_processing", "processing")):
+            self.sim.faults({"action": action, "times": 1})
+            told = [self.sim.retrieve(object_id).json["status"] for _ in range(2)]
+            self.assertEqual(told, [status, "succeeded"])
+        self.assertEqual(self.states("k"), ["succeeded"])
+
     def test_a_faithful_decline_is_final(self):
         self.sim.create("k", payment_method="pm_card_chargeDeclined")
         answer = self.sim.control("POST", "/resolve", {"account": "stripe-main", "key": "k",
