@@ -55,6 +55,14 @@ class Schedule(unittest.TestCase):
                   for cls, variant in schedule.cards(EVERYTHING)}
         self.assertEqual(wanted - dealt, set())
 
+    def test_what_comes_again_is_put_where_there_is_room(self):
+        fault = schedule.make(1, 10, EVERYTHING)[0].fault
+        length = fault.seconds + schedule.SETTLE_S
+        later = [schedule.Entry(20.0, fault)]
+        self.assertTrue(schedule.has_room(fault, 20 - length - 0.1, [], later))
+        self.assertFalse(schedule.has_room(fault, 20 - length + 0.1, [], later))
+        self.assertFalse(schedule.has_room(fault, 0, [(1, fault)], []))
+
     def test_what_the_machine_does_not_allow_is_not_dealt(self):
         self.assertEqual([text for text in texts(3, 600, dns=False, standby=False)
                           if " dns " in text or " promote " in text], [])

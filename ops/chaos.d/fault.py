@@ -16,6 +16,7 @@ class Fault:
     needs = ()               # of machine and layout: "shim", "dns" …; else it is skipped
     duration_s = (1.0, 4.0)  # drawn between; (0, 0): it is over at once
     patience_s = 0           # goes on that much longer at most while it has met nobody
+    comes_again = True       # if it has met nobody, where the schedule has room
     variants = ({},)         # parameters that a schedule has all of before any comes again
 
     def __init__(self, draw, variant):

@@ -190,6 +190,7 @@ class Promote(PostgresFault):
     then on, or is silent, as that of a machine that is off. Before, the standby may have heard
     nothing for a moment: what the primary has committed in it was told to nobody, and is lost."""
     name = "promote"
+    comes_again = False
     touches = ("pg", "standby", "net:pg")
     needs = ("standby",)
     duration_s = (0, 0)

@@ -47,6 +47,7 @@ class LastWorker:
 class _Begin:
     """As a schedule entry and as a fault that is over at once."""
     seconds = patience_s = 0
+    comes_again = False
     things = frozenset()
     card = "last_worker"
 

@@ -36,6 +36,7 @@ FAKETIME = next(iter(glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")), "")
 EXCUSE_AFTER_MS = 3000  # what was held comes that much later at most
 ANSWER_S = 40
 HEAL_S = 60
+AGAIN_MAX = 4
 AROUND_S = 240  # servers made, answers, rest, checks, end
 
 
@@ -175,32 +176,32 @@ class ScheduleClock:
 def play(run, entries, seconds):
     """Begins and ends faults when their time has come, and keeps everything else running."""
     world = run.world
-    running = []
+    running, again = [], []
     todo = list(entries)
     clock = ScheduleClock()
     while True:
         now = clock.now()
         for at, fault in [item for item in running if is_over(run, *item, now)]:
             running.remove((at, fault))
-            finish(run, fault)
+            finish(run, fault, again)
         if now >= seconds:
             break
         while todo and todo[0].at_s <= now:
             fault = todo.pop(0).fault
             for at, other in [item for item in running if item[1].things & fault.things]:
                 running.remove((at, other))  # it has waited for somebody to meet until now
-                finish(run, other)
-            world.note("begin " + str(fault))
-            run.begun[fault.card] += 1
-            attempt(run, fault, fault.begin)
-            running.append((now + fault.seconds, fault))
+                finish(run, other, again)
+            start(run, fault, now, running)
+        for fault in [fault for fault in again if schedule.has_room(fault, now, running, todo)]:
+            again.remove(fault)
+            start(run, fault, now, running)
         for _, fault in running:
             if hasattr(fault, "step"):
                 attempt(run, fault, fault.step)
         world.keep()
         time.sleep(0.03)
     for _, fault in running:
-        finish(run, fault)
+        finish(run, fault, again)
 
 
 def is_over(run, at_s, fault, now_s):
@@ -208,9 +209,20 @@ def is_over(run, at_s, fault, now_s):
     return now_s >= at_s and (now_s >= at_s + fault.patience_s or fault.has_met(run))
 
 
-def finish(run, fault):
+def start(run, fault, now_s, running):
+    run.world.note("begin " + str(fault))
+    run.begun[fault.card] += 1
+    attempt(run, fault, fault.begin)
+    running.append((now_s + fault.seconds, fault))
+
+
+def finish(run, fault, again):
+    """What has met nobody comes once more where the schedule has room."""
     run.world.note("end " + str(fault))
     attempt(run, fault, fault.end)
+    may_come = fault.comes_again and run.begun[fault.card] < AGAIN_MAX
+    if may_come and not run.effective[fault.card]:
+        again.append(fault)
 
 
 def attempt(run, fault, what):

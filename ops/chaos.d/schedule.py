@@ -77,6 +77,13 @@ def deal(draw, deck, waiting, all_cards, busy_until, at_s, seconds):
     return None
 
 
+def has_room(fault, at_s, running, todo):
+    """May it be put between: does nothing touch its things now, or until it is over?"""
+    end_s = at_s + fault.seconds + SETTLE_S
+    return not any(fault.things & other.things for _, other in running) and not any(
+        fault.things & entry.fault.things for entry in todo if entry.at_s < end_s)
+
+
 def is_free(fault, busy_until, at_s):
     return all(busy_until.get(thing, 0) <= at_s for thing in fault.things)
 
