@@ -216,7 +216,7 @@ enum status bus_consumer_info(struct bus *bus, const char *stream, const char *d
 
 enum bus_apply {
     BUS_APPLY_PLAN,    /* only say what would change */
-    BUS_APPLY_MISSING, /* create what is not there or delivers nothing, else touch nothing (relay) */
+    BUS_APPLY_MISSING, /* create what is not there or cannot deliver, nothing else (the relay) */
     BUS_APPLY_ALL,     /* create and update (oncepay topology apply) */
 };
 

@@ -168,7 +168,7 @@ static void a_consumer_with_settings_of_somebody_else_is_a_difference(void **sta
     assert_string_equal(change->differences[0].expected, "absent");
 }
 
-/* As a disk that was full leaves it: the messages and their numbers are gone, the places are not. */
+/* As a disk that was full leaves it: messages and their numbers are gone, the places are not. */
 static void lose_messages_of_work(struct bus_fixture *fixture)
 {
     struct bus_stream_info info = { .last_sequence = 1 };
