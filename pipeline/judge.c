@@ -186,19 +186,19 @@ static bool is_about_the_only_request(const struct hearing *hearing)
 
 /* A window that the capability row does not give has never passed. */
 static bool late_arrival_has_passed(const struct psp_capability *capability,
-                                    const struct judge_attempt *attempt)
+                                    const struct judge_attempt *attempt, int64_t at_us)
 {
     return capability->late_arrival_window_s > 0 && attempt->last_request_end_us > 0 &&
-           attempt->now_us - attempt->last_request_end_us >
+           at_us - attempt->last_request_end_us >
                capability->late_arrival_window_s * CLOCK_SECOND_US;
 }
 
-/* B4, C6: can no create under this key start any more? */
+/* B4, C6: could no create under this key start any more, at that time? */
 static bool create_cannot_arrive(const struct psp_capability *capability,
-                                 const struct judge_attempt *attempt)
+                                 const struct judge_attempt *attempt, int64_t at_us)
 {
     return attempt->key_consumed || attempt->canceled_by_reference ||
-           late_arrival_has_passed(capability, attempt);
+           late_arrival_has_passed(capability, attempt, at_us);
 }
 
 bool judge_frees_target(const struct psp_capability *capability,
@@ -207,7 +207,8 @@ bool judge_frees_target(const struct psp_capability *capability,
     if (attempt->state != ATTEMPT_FAILED || proof == SOURCE_MANUAL) return false;
     if (attempt->certainty == CERTAINTY_NO_SIDE_EFFECT) return !attempt->prior;
     if (attempt->certainty != CERTAINTY_DEFINITE_FAILURE) return false;
-    return capability->keeps_failures_under_key || create_cannot_arrive(capability, attempt);
+    return capability->keeps_failures_under_key ||
+           create_cannot_arrive(capability, attempt, attempt->now_us);
 }
 
 /* B5. Success has all three or is incomplete; anything else is compared in what it carries. */
@@ -325,12 +326,13 @@ static struct verdict judge_not_found(const struct hearing *hearing)
         !capability->lookup_by_reference_is_complete || attempt->last_request_end_us == 0) {
         return undecided(hearing, hearing->reason);
     }
-    if (attempt->now_us <= lag_end_us) return undecided(hearing, "not_found_within_lag");
-    if (attempt->handed_out || !create_cannot_arrive(capability, attempt)) {
+    if (attempt->asked_us <= lag_end_us) return undecided(hearing, "not_found_within_lag");
+    if (attempt->handed_out || !create_cannot_arrive(capability, attempt, attempt->asked_us)) {
         return undecided(hearing, "not_found_but_create_may_arrive");
     }
     struct verdict verdict =
         move_proven(hearing, ATTEMPT_FAILED, CERTAINTY_DEFINITE_FAILURE, "not_found_closed");
+    verdict.rests_on_requests = true;
     verdict.frees_target = hearing->operation == OPERATION_CREATE;
     return verdict;
 }
@@ -395,6 +397,7 @@ static struct verdict judge_failure(const struct hearing *hearing)
     struct judge_attempt after = *attempt;
     after.state = ATTEMPT_FAILED;
     after.certainty = CERTAINTY_DEFINITE_FAILURE;
+    verdict.rests_on_requests = !keeps && !is_manual;
     verdict.closes_earlier_requests = keeps && !is_manual;
     verdict.frees_target = is_create && judge_frees_target(capability, &after, observation->source);
     return verdict;

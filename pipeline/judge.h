@@ -32,6 +32,9 @@ struct judge_attempt {
     int64_t success_at_us;      /* SUCCEEDED: the PSP's own time of it; 0 when it gave none */
     /* Latest send_by + call limit of the create and its replays; 0: none sent. */
     int64_t last_request_end_us;
+    /* When the question was asked whose answer is judged; 0: none was. An answer says nothing of
+     * what came after its question, however late it is judged (B4). */
+    int64_t asked_us;
     int64_t now_us; /* the database's clock */
 };
 
@@ -80,7 +83,10 @@ struct verdict {
     enum contradiction contradiction;
     enum mismatch mismatch; /* set: escalate the task, payment.amount_mismatch, a case (B5) */
     enum judge_alarm alarm;
-    bool retry_unsent;            /* next_state is CREATED: same key, same bytes, at due_at */
+    bool retry_unsent; /* next_state is CREATED: same key, same bytes, at due_at */
+    /* Proof only as long as no further request of the attempt was written since it was read (B1):
+     * whoever stores it makes sure of that. */
+    bool rests_on_requests;
     bool closes_earlier_requests; /* C6: an answer under a key that keeps all results */
     bool frees_target;            /* next_state FAILED: the target may be paid again at once (C6) */
     bool wants_retrieve;          /* ask for the object now: this hint alone decides nothing */

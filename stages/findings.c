@@ -87,6 +87,7 @@ void findings_finish(struct findings *findings)
 static void judge_finding(const struct findings *findings, struct finding *finding)
 {
     struct judge_attempt attempt = attempt_row_judge(&finding->attempt);
+    attempt.asked_us = finding->asked_us;
     /* Where failures are not kept, an answer leaves the key free for a late create (C6). */
     if (!findings->psp->capability.keeps_failures_under_key) attempt.key_consumed = false;
     finding->verdict =

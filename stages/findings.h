@@ -37,10 +37,11 @@ struct finding {
     struct observation observation;
     struct evidence_id evidence;
     struct request_id request; /* nil: not an answer to a request of ours */
-    bool is_stored;            /* its evidence row stands, whatever happens next */
-    int proves_stored;         /* what that row says it proves */
-    int rounds;                /* judged again because somebody was faster */
-    struct verdict verdict;    /* the last one */
+    int64_t asked_us;       /* when the question was asked, by the database's clock; 0: none was */
+    bool is_stored;         /* its evidence row stands, whatever happens next */
+    int proves_stored;      /* what that row says it proves */
+    int rounds;             /* judged again because somebody was faster */
+    struct verdict verdict; /* the last one */
 
     /* create: which fence it belongs to. */
     struct fence_share *fence;

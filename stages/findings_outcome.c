@@ -86,6 +86,7 @@ struct attempt_outcome finding_outcome(const struct findings *findings, struct f
         .command =
             is_news(finding) ? (struct outbox_id){ uuid_new() } : (struct outbox_id){ { { 0 } } },
         .task = plan_birth(findings, finding),
+        .task_version = finding->verdict.rests_on_requests ? finding->attempt.task_version : 0,
         .policy_version = findings->policy->version,
     };
 }

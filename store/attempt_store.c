@@ -235,6 +235,14 @@ void attempt_result_call(struct sql_call *call, struct arena *arena,
     for (size_t i = 0; i < count; i++) push_outcome(&columns, &outcomes[i], i);
     sql_bind_text(call, actor);
     sql_bind_text(call, account);
+    struct sql_array *task_version = sql_bind_array(call, SQL_INT4);
+    for (size_t i = 0; i < count; i++) {
+        if (outcomes[i].task_version == 0) {
+            sql_push_null(task_version);
+        } else {
+            sql_push_int4(task_version, outcomes[i].task_version);
+        }
+    }
 }
 
 void attempt_result_read(const struct store_result *result, size_t count, int32_t *out_versions)
@@ -288,6 +296,7 @@ static void read_attempt(const struct store_result *result, size_t i, struct are
         .method_type = copy_text(arena, result_text(result, i, 20)),
         .task = { result_uuid(result, i, 21) },
         .now_us = result_time_us(result, i, 22),
+        .task_version = result_is_null(result, i, 23) ? 0 : result_int(result, i, 23),
     };
 }
 

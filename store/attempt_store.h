@@ -93,6 +93,9 @@ struct attempt_outcome {
     const char *reason;       /* goes to the attempt; NULL keeps what is there */
     struct outbox_id command; /* to settle; nil: none */
     struct task_birth task;
+    /* Of the attempt's open task as it was judged: every further request raises it in its own
+     * commit. 0: need not stand. */
+    int32_t task_version;
     const char *policy_version;
 };
 
@@ -100,6 +103,7 @@ struct attempt_outcome {
 void attempt_result_call(struct sql_call *call, struct arena *arena,
                          const struct attempt_outcome *outcomes, size_t count, const char *actor,
                          const char *account);
+/* STATUS_LOST_RACE: a task's version does not stand; nothing is stored. */
 /* out_versions[i]: the attempt's new version, 0 if the CAS did not move it. count as in the call.
  */
 void attempt_result_read(const struct store_result *result, size_t count, int32_t *out_versions);

@@ -132,10 +132,12 @@ static void start_call(struct recover_lane *self, const struct claim_step *step,
     struct psp_request request;
     finding->attempt = copy_attempt(&step->row.attempt, &finding->arena);
     finding->attempt.account = self->lane.account->id;
+    finding->attempt.task_version = step->row.attempt.task_version + 1; /* the claim's */
     finding->request = step->request;
+    finding->asked_us = step->row.attempt.now_us;
     finding->has_lease = true;
     finding->view = step->view;
-    finding->lease_version = step->row.attempt.task_version + 1;
+    finding->lease_version = finding->attempt.task_version;
     finding->rule = step->rule;
     finding->limits = self->limits;
     finding->sends = step->row.sends;

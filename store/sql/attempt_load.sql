@@ -2,11 +2,11 @@
 -- answers (NULL: none), left out of `prior`; $3 PSP keeps all results under the key; $4 call limit in ms.
 -- -> attempt, payment, account, status, certainty, version, amount, currency, reference (provider key),
 --    provider object, handed out, reason, first fence, prior, answered under the key, end of the
---    last sending request, time of success, payment status, merchant, expires_at, method, task id, now.
+--    last sending request, time of success, payment status, merchant, expires_at, method, task id, now, task version.
 SELECT a.id, a.payment_id, a.channel_account, a.status, a.certainty, a.version, a.amount, a.currency, a.provider_key,
        a.provider_payment_id, a.handed_out, a.error_code, a.first_sent_at,
        coalesce(r.open_requests > 0, false) AS prior, coalesce(e.answered, false) AS answered, r.last_end,
-       s.observed_at, p.status, p.merchant, p.expires_at, a.method_type, t.id, now()
+       s.observed_at, p.status, p.merchant, p.expires_at, a.method_type, t.id, now(), t.version
   FROM unnest($1::uuid[], $2::uuid[]) AS d(attempt_id, request_id)
   JOIN oncepay.payment_attempt a ON a.id = d.attempt_id
   JOIN oncepay.payment p ON p.id = a.payment_id
@@ -27,5 +27,5 @@ SELECT a.id, a.payment_id, a.channel_account, a.status, a.certainty, a.version, 
         SELECT e2.observed_at FROM oncepay.evidence e2
          WHERE a.status = 50 AND e2.payment_id = a.payment_id AND e2.id = a.evidence_id LIMIT 1) s ON true
   LEFT JOIN LATERAL (
-        SELECT t.id FROM oncepay.recovery_task t
+        SELECT t.id, t.version FROM oncepay.recovery_task t
          WHERE t.attempt_id = a.id AND t.status <> 50 LIMIT 1) t ON true

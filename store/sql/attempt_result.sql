@@ -7,20 +7,22 @@
 -- $24 closure; $25 digest; $26 excerpt; $27 event; $28 why; $29 attempt's reason (NULL: keep);
 -- $30 decline class; $31 handed out; $32 settle outbox id (NULL: none); $33 settle subject;
 -- $34 task id (NULL: none); $35 task due in ms (NULL: never by itself); $36 task purpose; $37 policy version;
--- $38 stored error; $39 actor (one for all); $40 account (one for all). Arrays sorted by attempt.
--- -> n of each row whose attempt moved, and its new version.
+-- $38 stored error; $39 actor (one for all); $40 account (one for all); $41 version that the attempt's task must
+-- have (NULL: any). Arrays sorted by attempt.
+-- -> n of each row whose attempt moved, and its new version. OP001: an end that rests on there being no further
+-- request (B1), and the task was claimed for one: a claim raises the task, and its row is what both wait for.
 WITH d AS MATERIALIZED (
     SELECT * FROM unnest($1::int4[], $2::uuid[], $3::uuid[], $4::int4[], $5::int2[], $6::int2[], $7::int2[],
                          $8::uuid[], $9::uuid[], $10::int2[], $11::int2[], $12::int2[], $13::int2[], $14::text[],
                          $15::text[], $16::text[], $17::text[], $18::text[], $19::int8[], $20::text[],
                          $21::timestamptz[], $22::int2[], $23::int2[], $24::int2[], $25::bytea[], $26::text[],
                          $27::text[], $28::text[], $29::text[], $30::int2[], $31::bool[], $32::uuid[], $33::text[],
-                         $34::uuid[], $35::int8[], $36::int2[], $37::text[], $38::bool[])
+                         $34::uuid[], $35::int8[], $36::int2[], $37::text[], $38::bool[], $41::int4[])
         AS d(n, attempt_id, payment_id, version, from_status, next_status, certainty, evidence_id, request_id, source,
              kind, phase, http_status, error_code, provider_status, provider_object, provider_event, reference,
              amount, currency, observed_at, strength, proves, closure, digest, excerpt, event, why, reason,
              decline_class, handed_out, outbox_id, subject, task_id, task_due_ms, purpose, policy_version,
-             stored_error)
+             stored_error, task_version)
 ), proof AS (
     INSERT INTO oncepay.evidence (payment_id, id, attempt_id, request_id, source, kind, phase, http_status, error_code,
                                   provider_status, provider_object, provider_event, reference, amount, currency,
@@ -46,7 +48,7 @@ WITH d AS MATERIALIZED (
     RETURNING a.id, a.payment_id, a.version, a.method_type, a.operation,
               a.amount AS attempt_amount, a.currency AS attempt_currency, d.n, d.from_status, d.next_status,
               d.evidence_id, d.event, d.why, d.outbox_id, d.subject, d.provider_object, d.task_id, d.task_due_ms,
-              d.purpose, d.policy_version, d.stored_error,
+              d.purpose, d.policy_version, d.stored_error, d.task_version,
               o.history_hash AS prev_hash, o.provider_payment_id AS known_object
 ), history AS (
     INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor,
@@ -79,5 +81,10 @@ WITH d AS MATERIALIZED (
     UPDATE oncepay.recovery_task t SET status = 50, version = t.version + 1
       FROM moved m
      WHERE t.attempt_id = m.id AND t.status <> 50 AND m.next_status >= 50
+       AND t.version = coalesce(m.task_version, t.version)
+    RETURNING t.attempt_id
 )
 SELECT n, version FROM moved
+ WHERE CASE WHEN task_version IS NULL THEN true
+            WHEN id IN (SELECT attempt_id FROM resolved) THEN true
+            ELSE oncepay.lost_race('recovery task') END

@@ -235,6 +235,91 @@ static void a_webhook_that_lost_its_move_is_not_done(void **state)
     assert_int_equal(inbox_done(bench, inbox, 2, proof), 1);
 }
 
+/* In UNKNOWN after its fence, with a task. */
+static void open_unknown(struct bench *bench)
+{
+    static const struct attempt_news DOUBT = { .to = ATTEMPT_UNKNOWN,
+                                               .source = SOURCE_TRANSPORT,
+                                               .closure = CLOSURE_OPEN };
+    payment_rows_send(bench->url, bench->attempt, 0);
+    (void)payment_rows_news(bench->url, bench->attempt, &DOUBT);
+    pg_fixture_run(bench->url,
+                   "INSERT INTO oncepay.recovery_task (id, payment_id, attempt_id,"
+                   " channel_account, method_type, operation, amount, currency, purpose, status,"
+                   " due_at, stored_error, policy_version, version) SELECT gen_random_uuid(),"
+                   " payment_id, id, channel_account, 'card', 1, 1099, 'EUR', 1, 10, now(), false,"
+                   " '1-test', 1 FROM oncepay.payment_attempt");
+}
+
+static struct attempt_outcome decline(const struct bench *bench, int32_t task_version)
+{
+    return (struct attempt_outcome){
+        .attempt = bench->attempt,
+        .payment = bench->payment,
+        .version =
+            (int32_t)number(bench, "SELECT version FROM oncepay.payment_attempt WHERE id = $id"),
+        .from = ATTEMPT_UNKNOWN,
+        .verdict = { .changes = true,
+                     .next_state = ATTEMPT_FAILED,
+                     .certainty = CERTAINTY_DEFINITE_FAILURE,
+                     .proves = CERTAINTY_DEFINITE_FAILURE,
+                     .strength = 50,
+                     .rests_on_requests = true,
+                     .reason = "declined" },
+        .observation = { .kind = OBSERVED_DECLINED,
+                         .source = SOURCE_WEBHOOK,
+                         .phase = PHASE_PARSED,
+                         .provider_object = "pi_1",
+                         .decline = DECLINE_GENERIC,
+                         .excerpt = "{}" },
+        .evidence = { uuid_new() },
+        .event = "webhook.failed",
+        .task_version = task_version,
+        .policy_version = "1-test",
+    };
+}
+
+/*
+ * Protocol B1: where failures are not kept, a decline proves something only as long as no further
+ * request is open. A replay that was claimed since it was judged is seen, although the claim does
+ * not touch the attempt: both write the task.
+ */
+static void an_end_that_rests_on_requests_sees_a_claim(void **state)
+{
+    struct bench *bench = *state;
+    struct sql_call call;
+    struct store_result result = { 0 };
+    open_unknown(bench);
+    PGconn *recover = PQconnectdb(bench->url);
+    execute(recover, "BEGIN");
+    execute(recover, "UPDATE oncepay.recovery_task SET status = 20, version = version + 1");
+    execute(recover, "INSERT INTO oncepay.attempt_request (payment_id, id, attempt_id, kind,"
+                     " send_by, worker) SELECT payment_id, gen_random_uuid(), id, 2,"
+                     " now() + interval '2 s', 'recover/test' FROM oncepay.payment_attempt");
+    const struct attempt_outcome judged_before = decline(bench, 1);
+    attempt_result_call(&call, &bench->arena, &judged_before, 1, "recover/test", "stripe-main");
+    send_until_it_waits(bench, bench->first, &call);
+    execute(recover, "COMMIT");
+    PQfinish(recover);
+    assert_int_equal(receive(bench->first, &result), STATUS_LOST_RACE);
+    assert_int_equal(number(bench, "SELECT status FROM oncepay.payment_attempt WHERE id = $id"),
+                     ATTEMPT_UNKNOWN);
+
+    /* Also when the claim was committed long before; and read afresh it may end. */
+    attempt_result_call(&call, &bench->arena, &judged_before, 1, "recover/test", "stripe-main");
+    assert_int_equal(store_run(bench->first, &call, &result), STATUS_LOST_RACE);
+    const struct attempt_outcome judged_after = decline(bench, 2);
+    attempt_result_call(&call, &bench->arena, &judged_after, 1, "recover/test", "stripe-main");
+    assert_int_equal(store_run(bench->first, &call, &result), STATUS_OK);
+    assert_int_equal(result_rows(&result), 1);
+    store_result_clear(&result);
+    assert_int_equal(number(bench, "SELECT status FROM oncepay.payment_attempt WHERE id = $id"),
+                     ATTEMPT_FAILED);
+    assert_int_equal(number(bench, "SELECT count(*) FROM oncepay.recovery_task"
+                                   " WHERE attempt_id = $id AND status <> 50"),
+                     0);
+}
+
 #define BENCH_TEST(name) cmocka_unit_test_setup_teardown(name, open_bench, close_bench)
 
 int main(void)
@@ -244,6 +329,7 @@ int main(void)
         BENCH_TEST(a_repeat_meets_the_evidence_of_a_commit_in_doubt),
         BENCH_TEST(two_workers_fence_one_attempt_and_one_sends),
         BENCH_TEST(a_webhook_that_lost_its_move_is_not_done),
+        BENCH_TEST(an_end_that_rests_on_requests_sees_a_claim),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

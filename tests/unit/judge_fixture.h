@@ -45,6 +45,7 @@ static inline struct judge_attempt attempt_in(enum attempt_state state)
         .amount = { 1000, { "EUR" } },
         .reference = KEY,
         .last_request_end_us = 1000 * CLOCK_SECOND_US,
+        .asked_us = 1010 * CLOCK_SECOND_US,
         .now_us = 1010 * CLOCK_SECOND_US,
     };
     if (state == ATTEMPT_CREATED) attempt.last_request_end_us = 0;

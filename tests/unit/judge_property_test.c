@@ -114,7 +114,7 @@ static void time_alone_never_ends_an_attempt(void **state)
             const struct observation observation =
                 observed((enum observation_kind)kind, (enum evidence_source)source);
             struct judge_attempt attempt = attempt_in(ATTEMPT_UNKNOWN);
-            attempt.now_us = INT64_C(10) * 365 * 86400 * CLOCK_SECOND_US;
+            attempt.asked_us = attempt.now_us = INT64_C(10) * 365 * 86400 * CLOCK_SECOND_US;
             for (int prior = 0; prior <= 1; prior++) {
                 attempt.prior = prior == 1;
                 const struct verdict verdict =

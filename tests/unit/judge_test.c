@@ -293,7 +293,7 @@ static void not_found_is_proof_only_where_the_create_cannot_arrive(void **state)
     (void)state;
     struct judge_attempt attempt = attempt_in(ATTEMPT_UNKNOWN);
     attempt.prior = true;
-    attempt.now_us = 1070 * CLOCK_SECOND_US; /* past the lag, inside the arrival window */
+    attempt.asked_us = 1070 * CLOCK_SECOND_US; /* past the lag, inside the arrival window */
     assert_false(judge_empty_search(attempt, &KEEPS_SUCCESS).changes);
 
     struct judge_attempt consumed = attempt;
@@ -308,7 +308,7 @@ static void not_found_is_proof_only_where_the_create_cannot_arrive(void **state)
     assert_int_equal(judge_empty_search(canceled, &KEEPS_SUCCESS).next_state, ATTEMPT_FAILED);
 
     struct judge_attempt late = attempt;
-    late.now_us = 1601 * CLOCK_SECOND_US;
+    late.asked_us = 1601 * CLOCK_SECOND_US;
     assert_int_equal(judge_empty_search(late, &KEEPS_SUCCESS).next_state, ATTEMPT_FAILED);
     assert_false(judge_empty_search(late, &KEEPS_ALL).changes); /* its search proves nothing */
 
@@ -317,6 +317,41 @@ static void not_found_is_proof_only_where_the_create_cannot_arrive(void **state)
     late.handed_out = false;
     late.provider_object = OBJECT; /* it was there: an empty search contradicts what we know */
     assert_false(judge_empty_search(late, &KEEPS_SUCCESS).changes);
+}
+
+/* B4: what counts is when it was looked for, not when somebody came to judge what was not there. */
+static void not_found_is_as_old_as_its_question(void **state)
+{
+    (void)state;
+    static const int64_t TOO_EARLY_S[] = { 0, 1010, 1070, 1600 };
+    struct judge_attempt attempt = attempt_in(ATTEMPT_UNKNOWN);
+    attempt.now_us = 9000 * CLOCK_SECOND_US;
+    for (size_t i = 0; i < COUNT_OF(TOO_EARLY_S); i++) {
+        attempt.asked_us = TOO_EARLY_S[i] * CLOCK_SECOND_US;
+        assert_false(judge_empty_search(attempt, &KEEPS_SUCCESS).changes);
+    }
+    attempt.asked_us = 1601 * CLOCK_SECOND_US;
+    const struct verdict verdict = judge_empty_search(attempt, &KEEPS_SUCCESS);
+    assert_int_equal(verdict.next_state, ATTEMPT_FAILED);
+    assert_true(verdict.rests_on_requests);
+    /* A replay that was sent meanwhile is the last request now. */
+    attempt.last_request_end_us = 1700 * CLOCK_SECOND_US;
+    assert_false(judge_empty_search(attempt, &KEEPS_SUCCESS).changes);
+}
+
+static void a_decline_rests_on_requests_where_failures_are_not_kept(void **state)
+{
+    (void)state;
+    const struct judge_attempt attempt = attempt_in(ATTEMPT_UNKNOWN);
+    struct observation declined = observed(OBSERVED_DECLINED, SOURCE_WEBHOOK);
+    declined.provider_object = OBJECT;
+    declined.reference = KEY;
+    const struct verdict kept = judge(OPERATION_CREATE, &declined, &KEEPS_ALL, &attempt);
+    assert_int_equal(kept.next_state, ATTEMPT_FAILED);
+    assert_false(kept.rests_on_requests);
+    const struct verdict open = judge(OPERATION_CREATE, &declined, &KEEPS_SUCCESS, &attempt);
+    assert_int_equal(open.next_state, ATTEMPT_FAILED);
+    assert_true(open.rests_on_requests);
 }
 
 /* C6 */
@@ -524,6 +559,8 @@ int main(void)
         cmocka_unit_test(after_a_mismatch_only_people_decide),
         cmocka_unit_test(a_decline_of_what_others_can_still_pay_is_pending),
         cmocka_unit_test(not_found_is_proof_only_where_the_create_cannot_arrive),
+        cmocka_unit_test(not_found_is_as_old_as_its_question),
+        cmocka_unit_test(a_decline_rests_on_requests_where_failures_are_not_kept),
         cmocka_unit_test(a_passed_window_does_not_tell_what_arrived_inside_it),
         cmocka_unit_test(a_stored_error_is_told_from_a_first_one),
         cmocka_unit_test(people_hear_of_refused_credentials_and_taken_keys),
