@@ -20,12 +20,19 @@ void bank_destroy(struct bank *bank)
 
 void bank_begin(struct world *world)
 {
+    enum { DECLINES_PER_MILLE = 500, LATE_PER_MILLE = 300 };
     struct bank *bank = world->bank;
     bank->charge_count = bank->key_count = 0;
     bank->events = bank->calls = 0;
     bank->profile =
         (enum bank_profile)choice_below(&world->choices, CHOICE_WORLD, 2, BANK_PROFILES);
     /* Who cannot tell what is payable must at least report what was paid. */
+    /* Here a decline proves less, the later it is written. */
+    if (bank->profile == BANK_KEEPS_SUCCESSES &&
+        choice_below(&world->choices, CHOICE_WORLD, 7, 2) == 1) {
+        world->choices.per_mille[CHOICE_BANK_DECLINES] = DECLINES_PER_MILLE;
+        world->choices.per_mille[CHOICE_RESULTS_LATE] = LATE_PER_MILLE;
+    }
     bank->has_webhooks = bank->profile == BANK_DECLINED_PAYABLE_UNTOLD ||
                          choice_below(&world->choices, CHOICE_WORLD, 3, 2) == 0;
     bank->capability = (struct psp_capability){

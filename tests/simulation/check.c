@@ -175,6 +175,25 @@ void check_observation(struct world *world, struct evidence_id evidence)
         world_fail(world, "D", "an observation was made, and there is no row of it");
 }
 
+void check_unjudged(struct world *world, const struct finding *finding)
+{
+    const struct database *database = world->database;
+    const struct inbox_id inbox = finding->inbox;
+    const size_t at = uuid_is_nil(inbox.uuid) ? SIZE_MAX : database_webhook(database, inbox);
+    struct attempt_row row;
+    if (at == SIZE_MAX || !database->inbox[at].is_processed ||
+        !db_attempt_load(world, finding->attempt.attempt, finding->request, &row)) {
+        return;
+    }
+    const struct judge_attempt attempt = attempt_row_judge(&row);
+    const struct verdict verdict =
+        judge(OPERATION_CREATE, &finding->observation, &world->bank->capability, &attempt);
+    if (verdict.changes)
+        world_fail(world, "D",
+                   "webhook %s counts as processed, and it would move its attempt still",
+                   database->inbox[at].event_id);
+}
+
 /* --- messages --------------------------------------------------------------------------------- */
 
 void check_ack(struct world *world, size_t stream, const struct command *command)

@@ -5,6 +5,7 @@
 #ifndef ONCEPAY_TESTS_SIMULATION_CHECK_H
 #define ONCEPAY_TESTS_SIMULATION_CHECK_H
 
+#include "stages/findings.h"
 #include "tests/simulation/bank.h"
 #include "tests/simulation/database.h"
 
@@ -15,6 +16,8 @@ void check_send(struct world *world, const struct call *call);
 void check_request_row(struct world *world, size_t attempt, enum request_kind kind);
 /* D: a finding is done with; its observation is a row, whoever won. */
 void check_observation(struct world *world, struct evidence_id evidence);
+/* D: who had to judge a webhook again dies. */
+void check_unjudged(struct world *world, const struct finding *finding);
 /* A command's message is acked: is what it named done? */
 void check_ack(struct world *world, size_t stream, const struct command *command);
 void check_intake_ack(struct world *world, const struct pay_request *request);

@@ -373,8 +373,9 @@ int32_t db_attempt_fail_local(struct world *world, const struct local_end *end);
 /* attempt_load.sql */
 bool db_attempt_load(struct world *world, struct attempt_id attempt, struct request_id except,
                      struct attempt_row *out);
-/* attempt_result.sql; 0: the CAS did not move it, else its new version. */
-int32_t db_attempt_result(struct world *world, const struct attempt_outcome *outcome);
+/* attempt_result.sql; out 0: the CAS did not move it, else its new version. Or STATUS_LOST_RACE. */
+enum status db_attempt_result(struct world *world, const struct attempt_outcome *outcome,
+                              int32_t *out_version);
 /* fence_done.sql, fence_claim.sql */
 void db_fence_done(struct world *world, struct uuid id);
 struct claimed_fence {

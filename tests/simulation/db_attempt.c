@@ -210,7 +210,10 @@ bool db_attempt_load(struct world *world, struct attempt_id id, struct request_i
         .method_type = payment->method_type,
         .now_us = world->now_us,
     };
-    if (task != SIZE_MAX) out->task = database->tasks[task].id;
+    if (task != SIZE_MAX) {
+        out->task = database->tasks[task].id;
+        out->task_version = database->tasks[task].version;
+    }
     return true;
 }
 
@@ -288,15 +291,41 @@ static void add_loser_history(struct world *world, const struct attempt_outcome 
                                                   .event = outcome->event };
 }
 
-int32_t db_attempt_result(struct world *world, const struct attempt_outcome *outcome)
+/* The task is as it was judged: nobody claimed it for a further request. */
+static bool task_stands(const struct world *world, size_t attempt,
+                        const struct attempt_outcome *outcome)
 {
+    const struct database *database = world->database;
+    const size_t task = database_task_of(database, attempt);
+    if (outcome->task_version == 0 || world->mutant == MUTANT_CLAIM_UNSEEN) return true;
+    return task != SIZE_MAX && database->tasks[task].version == outcome->task_version;
+}
+
+/* B1: where failures are not kept, no decline ends what an open request may have reached. */
+static void check_end(struct world *world, size_t attempt, const struct attempt_outcome *outcome)
+{
+    const struct request_sums sums =
+        database_requests_of(world->database, attempt, outcome->request, false);
+    if (outcome->verdict.certainty == CERTAINTY_DEFINITE_FAILURE &&
+        !world->bank->capability.keeps_failures_under_key && sums.open > 0) {
+        world_fail(world, "B1", "attempt %s ends by a decline, and a request of it is open",
+                   world_short(world, outcome->attempt.uuid));
+    }
+}
+
+enum status db_attempt_result(struct world *world, const struct attempt_outcome *outcome,
+                              int32_t *out_version)
+{
+    *out_version = 0;
     struct database *database = world->database;
     const size_t attempt = database_attempt(database, outcome->attempt);
     INVARIANT(attempt != SIZE_MAX);
     struct stored_attempt *row = &database->attempts[attempt];
     const bool has_won = outcome->verdict.changes && row->version == outcome->version &&
                          row->status == outcome->from;
-    if (world->mutant == MUTANT_LOSER_EVIDENCE && outcome->verdict.changes && !has_won) return 0;
+    if (has_won && !task_stands(world, attempt, outcome)) return STATUS_LOST_RACE;
+    if (world->mutant == MUTANT_LOSER_EVIDENCE && outcome->verdict.changes && !has_won)
+        return STATUS_OK;
     add_evidence(world, (struct stored_evidence){ .id = outcome->evidence,
                                                   .attempt = attempt,
                                                   .request = outcome->request,
@@ -308,8 +337,10 @@ int32_t db_attempt_result(struct world *world, const struct attempt_outcome *out
     if (!moves) {
         if (world->mutant == MUTANT_LOSER_HISTORY && outcome->verdict.changes)
             add_loser_history(world, outcome, row);
-        return 0;
+        return STATUS_OK;
     }
     move_by_outcome(world, attempt, outcome);
-    return row->version;
+    check_end(world, attempt, outcome);
+    *out_version = row->version;
+    return STATUS_OK;
 }

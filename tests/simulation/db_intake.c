@@ -140,7 +140,8 @@ static bool pointer_stands(const struct world *world, const struct intake_accept
         database_target(database, request->merchant, request->target_kind, request->target_id);
     if (accept->pointer_version == 0) return at == SIZE_MAX;
     const struct stored_target *row = at == SIZE_MAX ? NULL : &database->targets[at];
-    return row != NULL && row->hold == NULL && row->version == accept->pointer_version &&
+    const bool is_free = row != NULL && (row->hold == NULL || world->mutant == MUTANT_HOLD_IGNORED);
+    return is_free && row->version == accept->pointer_version &&
            uuid_equal(database->payments[row->payment].id.uuid, accept->pointer_payment.uuid);
 }
 

@@ -131,7 +131,8 @@ enum status db_stray_write(struct world *world, const struct stray_fact_input *i
                             pointer_stands(database, rows, &target);
         if (!stands) return STATUS_LOST_RACE;
     }
-    if (input->observed != NULL) (void)db_attempt_result(world, input->observed);
+    int32_t moved = 0;
+    if (input->observed != NULL) TRY(db_attempt_result(world, input->observed, &moved));
     if (!plan->is_new) return STATUS_OK;
     if (target != SIZE_MAX) {
         database->targets[target].hold = "stray_fact";

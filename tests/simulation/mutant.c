@@ -3,10 +3,11 @@
 
 static const struct {
     const char *word;
+    const char *invariants;
     const char *what;
 } MUTANTS[] = {
-    [MUTANT_NONE] = { "none", "nothing" },
-#define MUTANT(name, word, what) [MUTANT_##name] = { #word, what },
+    [MUTANT_NONE] = { "none", "", "nothing" },
+#define MUTANT(name, word, invariants, what) [MUTANT_##name] = { #word, invariants, what },
 #include "tests/simulation/mutant.def"
 #undef MUTANT
 };
@@ -19,6 +20,18 @@ const char *mutant_word(enum mutant mutant)
 const char *mutant_what(enum mutant mutant)
 {
     return MUTANTS[mutant].what;
+}
+
+bool mutant_harms(enum mutant mutant, const char *failure)
+{
+    const size_t length = strcspn(failure, ":");
+    const char *at = MUTANTS[mutant].invariants;
+    while (*at != '\0') {
+        const size_t word = strcspn(at, " ");
+        if (word == length && strncmp(at, failure, length) == 0) return true;
+        at += word + (at[word] == ' ');
+    }
+    return false;
 }
 
 bool mutant_parse(const char *word, enum mutant *out)

@@ -6,7 +6,7 @@
 
 enum mutant {
     MUTANT_NONE = 0,
-#define MUTANT(name, word, what) MUTANT_##name,
+#define MUTANT(name, word, invariants, what) MUTANT_##name,
 #include "tests/simulation/mutant.def"
 #undef MUTANT
     MUTANT_COUNT
@@ -15,6 +15,8 @@ enum mutant {
 /* "skip_fence"; "none" for MUTANT_NONE. */
 const char *mutant_word(enum mutant mutant);
 const char *mutant_what(enum mutant mutant);
+/* Does this failure ("I9: …") show the mutant's own harm? */
+bool mutant_harms(enum mutant mutant, const char *failure);
 bool mutant_parse(const char *word, enum mutant *out);
 
 #endif

@@ -70,6 +70,7 @@ static void judge_finding(struct world *world, struct part_finding *finding)
 {
     struct finding *real = &finding->real;
     struct judge_attempt attempt = attempt_row_judge(&real->attempt);
+    attempt.asked_us = real->asked_us;
     if (!capability_of(world)->keeps_failures_under_key) attempt.key_consumed = false;
     real->verdict = decide_verdict(world, &real->observation, capability_of(world), &attempt);
     if (real->is_stored && real->verdict.proves != real->proves_stored)
@@ -151,7 +152,7 @@ static enum status write(struct world *world, struct job *job)
     const size_t attempt = database_attempt(world->database, real->attempt.attempt);
     job->is_locked = db_task_is_locked(world, attempt, job);
     if (job->is_locked) return STATUS_OK;
-    finding->moved = db_attempt_result(world, &finding->outcome);
+    TRY(db_attempt_result(world, &finding->outcome, &finding->moved));
     write_schedule(world, finding);
     if (real->verdict.wants_retrieve && !real->has_lease && !uuid_is_nil(real->attempt.task.uuid)) {
         db_task_wake(world, attempt);
@@ -210,6 +211,15 @@ static void write_again(struct world *world, struct job *job)
 static void written(struct world *world, struct job *job, enum status status)
 {
     struct part_finding *finding = (struct part_finding *)job;
+    if (status == STATUS_LOST_RACE && finding->real.rounds++ < ROUNDS_MAX) {
+        world_reach(world, REACHED_CLAIMED_MEANWHILE);
+        part_finding_load(world, finding);
+        return;
+    }
+    if (status == STATUS_LOST_RACE) { /* its request stays open, and recovery looks again */
+        end_finding(world, finding);
+        return;
+    }
     if (status != STATUS_OK) { /* store_queue.c: outcome unknown, the same again */
         job_wait(world, job, AGAIN_US, write_again);
         return;
@@ -220,6 +230,7 @@ static void written(struct world *world, struct job *job, enum status status)
     } else if (!finding->real.verdict.changes || world->mutant == MUTANT_LOSER_EVIDENCE) {
         end_finding(world, finding);
     } else if (choice_strikes(&world->choices, CHOICE_LOSER_DIES, job->worker->number)) {
+        check_unjudged(world, &finding->real);
         world_kill(world, job->worker);
     } else if (finding->real.rounds++ < ROUNDS_MAX) {
         world_reach(world, REACHED_LOST_CAS);
@@ -347,6 +358,22 @@ static void start_stray(struct world *world, struct part_finding *finding)
     load_stray(world, finding);
 }
 
+static bool is_late(struct world *world, const struct worker *worker)
+{
+    int64_t *until_us = &world->parts->late_until_us[worker->number];
+    if (choice_strikes(&world->choices, CHOICE_RESULTS_LATE, worker->number))
+        *until_us = world->now_us + 3600 * CLOCK_SECOND_US;
+    return world->now_us < *until_us && !world->choices.is_healed;
+}
+
+/* Of a create, just as recover takes its fence over. */
+static int64_t draw_lateness(struct world *world, const struct part_finding *finding)
+{
+    if (finding->real.attempt.state == ATTEMPT_SENDING)
+        return SEND_BY_US + CALL_LIMIT_US + FENCE_GRACE_US;
+    return choice_delay_us(&world->choices, CHOICE_NAP, finding->job.worker->number);
+}
+
 /* --- the way of a finding --------------------------------------------------------------------- */
 
 void part_finding_start(struct world *world, struct part_finding *finding)
@@ -358,6 +385,10 @@ void part_finding_start(struct world *world, struct part_finding *finding)
     }
     finding->outcome = finding_outcome(&world->parts->findings[finding->account], &finding->real);
     finding->moved = 0;
+    if (is_late(world, finding->job.worker)) {
+        job_wait(world, &finding->job, draw_lateness(world, finding), write_again);
+        return;
+    }
     job_write(world, &finding->job, write, written);
 }
 

@@ -109,7 +109,9 @@ static void start_call(struct world *world, const struct claim_job *self,
     const struct attempt_row *attempt = &step->row.attempt;
     finding->tag = (unsigned)database_payment(world->database, attempt->payment);
     finding->real.attempt = *attempt;
+    finding->real.attempt.task_version++; /* the claim's */
     finding->real.request = step->request;
+    finding->real.asked_us = attempt->now_us;
     finding->real.has_lease = true;
     finding->real.view = step->view;
     finding->real.lease_version = attempt->task_version + 1;

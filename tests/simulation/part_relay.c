@@ -220,6 +220,21 @@ static void read_cut(struct world *world, struct relay_job *self)
     }
 }
 
+/* By the bound alone means: in the order of the transactions' numbers, a page at a time. */
+static void take_first_transaction(struct relay_job *self)
+{
+    struct relay_page_double *page = &self->page;
+    size_t kept = 0;
+    for (size_t i = 0; i < page->count; i++) {
+        if (page->rows[i].xid < self->next_xmin) self->next_xmin = page->rows[i].xid;
+    }
+    for (size_t i = 0; i < page->count; i++) {
+        if (page->rows[i].xid == self->next_xmin) page->rows[kept++] = page->rows[i];
+    }
+    self->next_xmin += page->count > 0;
+    page->count = kept;
+}
+
 /* The mutants' ways to ask what is new. */
 static bool read_wrongly(struct world *world, struct relay_job *self)
 {
@@ -242,6 +257,7 @@ static bool read_wrongly(struct world *world, struct relay_job *self)
     }
     self->next_id = highest;
     self->next_xmin = xmin;
+    if (!by_id) take_first_transaction(self);
     return true;
 }
 

@@ -60,6 +60,7 @@ void parts_begin(struct world *world)
                                                 .policy = &parts->policy };
     }
     memset(parts->clocks, 0, sizeof parts->clocks);
+    memset(parts->late_until_us, 0, sizeof parts->late_until_us);
     part_relay_begin(world);
 }
 

@@ -30,6 +30,7 @@ struct parts {
     struct finding *first_finding; /* all that live, for the end of the run */
     struct relay_part *relay;
     struct intake_clock clocks[WORKERS_MAX]; /* what each worker's memory knows */
+    int64_t late_until_us[WORKERS_MAX];      /* its results are written late */
 };
 
 struct parts *parts_create(void);

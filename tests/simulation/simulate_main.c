@@ -10,6 +10,7 @@
  *   oncepay-simulate --seeds 50000 --first 7      more, others
  *   oncepay-simulate --seed 4711 --trace          one seed, step by step
  *   oncepay-simulate --mutant skip_fence          with a planted bug; exit 1 when it is found
+ *   oncepay-simulate --mutant skip_fence --count  how many seeds find it
  *   oncepay-simulate --mutants                    every planted bug must be found; exit 0 if so
  *   oncepay-simulate --regressions FILE           the plans of a file, each must hold
  *   oncepay-simulate --seeds 2000 --reach         … and every rare state must be reached
@@ -42,13 +43,14 @@ struct options {
     bool wants_mutants;
     bool wants_reach;
     bool wants_shrink;
+    bool wants_count;
     enum mutant mutant;
     const char *regressions;
 };
 
 static void usage(FILE *out)
 {
-    fputs("usage: oncepay-simulate [--seeds N] [--first N] [--reach] [--mutant WORD]\n"
+    fputs("usage: oncepay-simulate [--seeds N] [--first N] [--reach] [--mutant WORD [--count]]\n"
           "       oncepay-simulate --seed PLAN [--trace] [--mutant WORD] [--shrink]\n"
           "       oncepay-simulate --mutants [--seeds N]\n"
           "       oncepay-simulate --regressions FILE\n"
@@ -94,7 +96,12 @@ static size_t tell_unreached(const struct world *world)
 
 /* --- running ---------------------------------------------------------------------------------- */
 
-/* The first seed that fails; 0: none does. */
+static bool is_found(const struct world *world, enum mutant mutant)
+{
+    return mutant == MUTANT_NONE || mutant_harms(mutant, world->failure);
+}
+
+/* The first seed that fails, with a mutant by its harm; 0: none does. */
 static uint64_t hunt(struct world *world, uint64_t first, uint64_t seeds, enum mutant mutant,
                      uint64_t *out_steps)
 {
@@ -102,9 +109,24 @@ static uint64_t hunt(struct world *world, uint64_t first, uint64_t seeds, enum m
         const struct plan plan = { .seed = first + i };
         const bool is_good = world_run(world, &plan, mutant, NULL);
         *out_steps += world->steps;
-        if (!is_good) return plan.seed;
+        if (!is_good && is_found(world, mutant)) return plan.seed;
     }
     return 0;
+}
+
+static int count_seeds(struct world *world, const struct options *options)
+{
+    uint64_t found = 0;
+    uint64_t steps = 0;
+    const uint64_t end = options->first + options->seeds;
+    for (uint64_t at = options->first; at < end; found++) {
+        const uint64_t seed = hunt(world, at, end - at, options->mutant, &steps);
+        if (seed == 0) break;
+        at = seed + 1;
+    }
+    printf("%s: found by %" PRIu64 " of %" PRIu64 " seeds\n", mutant_word(options->mutant), found,
+           options->seeds);
+    return found == 0 ? 1 : 0;
 }
 
 static int run_seeds(struct world *world, const struct options *options)
@@ -198,6 +220,7 @@ enum flag {
     OPTION_REGRESSIONS,
     OPTION_REACH,
     OPTION_SHRINK,
+    OPTION_COUNT,
     OPTION_HELP
 };
 
@@ -231,6 +254,9 @@ static bool read_option(int option, struct options *options)
     case OPTION_SHRINK:
         options->wants_shrink = true;
         return true;
+    case OPTION_COUNT:
+        options->wants_count = true;
+        return true;
     default:
         return false;
     }
@@ -248,6 +274,7 @@ int main(int argc, char **argv)
         { "regressions", required_argument, NULL, OPTION_REGRESSIONS },
         { "reach", no_argument, NULL, OPTION_REACH },
         { "shrink", no_argument, NULL, OPTION_SHRINK },
+        { "count", no_argument, NULL, OPTION_COUNT },
         { "help", no_argument, NULL, OPTION_HELP },
         { NULL, 0, NULL, 0 },
     };
@@ -264,6 +291,8 @@ int main(int argc, char **argv)
         exit_code = run_regressions(world, options.regressions);
     } else if (options.wants_mutants) {
         exit_code = run_mutants(world, &options);
+    } else if (options.wants_count) {
+        exit_code = count_seeds(world, &options);
     } else if (options.plan != NULL) {
         exit_code = run_plan(world, &options);
     } else {
