@@ -31,6 +31,8 @@ BY_SQL = {
         "AND h.evidence_id <> e.id",
     "late success becomes a stray fact": "SELECT count(*) FROM oncepay.stray_fact WHERE kind = 1",
     "second success for one target": "SELECT count(*) FROM oncepay.stray_fact WHERE kind = 2",
+    "a failure after a success: a case, and one look":
+        "SELECT count(*) FROM oncepay.manual_case WHERE kind = 4",
     "dead letter of poison": "SELECT count(*) FROM oncepay.dead_letter",
     "lost command emitted again":
         "SELECT count(*) FROM (SELECT 1 FROM oncepay.outbox WHERE kind = 1 AND entity <> 0 "

@@ -27,7 +27,7 @@ MERCHANTS = ["m-1001", "m-1002"]
 ACCOUNTS = ["stripe-main", "stripe-backup"]
 DELAYS = "500ms, 1s, 1s, 2s, 2s, 4s, 4s, 8s"
 # The first send must begin within this; short, so that a stop of the right length passes it.
-START_BY_S = 20
+START_BY_S = 12
 CALL_LIMIT_MS = 2000
 LEASE_S = 5
 
