@@ -2,9 +2,20 @@
 add_library(oncepay_pg_fixture STATIC ${CMAKE_CURRENT_SOURCE_DIR}/support/pg_fixture.c)
 target_link_libraries(oncepay_pg_fixture PUBLIC oncepay_store)
 
+find_program(PYTHON3 NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH REQUIRED)
+# Each bug that is planted into a statement must be found by a store test.
+add_library(oncepay_sql_mutant OBJECT ${CMAKE_CURRENT_SOURCE_DIR}/support/sql_mutant.c)
+target_link_libraries(oncepay_sql_mutant PUBLIC oncepay_pipeline PkgConfig::PQ)
+add_test(NAME store.mutants COMMAND ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/store/mutants.py
+    --bin ${CMAKE_BINARY_DIR}/bin)
+set_tests_properties(store.mutants PROPERTIES LABELS store TIMEOUT 600
+    ENVIRONMENT "PYTHONDONTWRITEBYTECODE=1")
+
 function(oncepay_store_test name)
     add_executable(${name} ${CMAKE_CURRENT_SOURCE_DIR}/store/${name}.c)
-    target_link_libraries(${name} PRIVATE oncepay_pg_fixture PkgConfig::CMOCKA ${ARGN})
+    target_link_libraries(${name} PRIVATE oncepay_sql_mutant oncepay_pg_fixture PkgConfig::CMOCKA
+        ${ARGN})
+    target_link_options(${name} PRIVATE -Wl,--wrap=PQsendPrepare)
     target_compile_definitions(${name} PRIVATE SOURCE_DIR="${CMAKE_SOURCE_DIR}")
     add_test(NAME store.${name} COMMAND ${name})
     set_tests_properties(store.${name} PROPERTIES LABELS store TIMEOUT 120)

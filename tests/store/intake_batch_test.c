@@ -200,6 +200,63 @@ static void a_lost_race_undoes_the_whole_batch(void **state)
     assert_int_equal(scene_count(scene, "active_payment"), 2);
 }
 
+static void add_rival(struct scene *scene, int n, const char *target)
+{
+    struct pay_request request = intake_messages_request(&scene->messages, n);
+    request.target_id = target;
+    (void)intake_messages_add(&scene->messages, &request,
+                              arena_format(&scene->messages.arena, "rival-%d", n));
+}
+
+/* What was decided is written once more, as by a worker that had not seen the first. */
+static enum status write_again(struct scene *scene)
+{
+    struct intake_writes writes;
+    intake_render(&scene->messages.batch, NULL, 0, &writes);
+    assert_int_equal(writes.accept_count + writes.stored_count, 1);
+    return intake_write(scene->store, &writes, &scene->messages.arena);
+}
+
+static void a_stored_answer_is_never_written_over(void **state)
+{
+    struct scene *scene = *state;
+    scene_add(scene, 1, NULL);
+    scene_run(scene);
+    intake_messages_clear(&scene->messages);
+    add_rival(scene, 2, "O1");
+    scene_run(scene);
+    scene_expect(scene, 0, INTAKE_TARGET_BUSY);
+    assert_int_equal(write_again(scene), STATUS_LOST_RACE);
+}
+
+/* Decided from a pointer that was free, and has moved or is held since. */
+static void a_pointer_that_moved_is_a_lost_race(void **state)
+{
+    struct scene *scene = *state;
+    scene_add(scene, 1, NULL);
+    scene_run(scene);
+    const struct payment_id first = scene_item(scene, 0)->payment;
+    intake_messages_clear(&scene->messages);
+    add_rival(scene, 2, "O1");
+    scene_run(scene);
+    scene_expect(scene, 0, INTAKE_TARGET_BUSY);
+    struct intake_item *item = &scene->messages.batch.items[0];
+    struct intake_found found = *item->found;
+    item->request.key_hash[0] ^= 1;
+    item->decision = (struct intake_decision){ .verdict = INTAKE_NEW, .writes_key = true };
+    item->problem = (struct problem){ .code = PROBLEM_NONE };
+    item->found = &found;
+    found.active_version = 7;
+    assert_int_equal(write_again(scene), STATUS_LOST_RACE);
+    found.active_version = 1;
+    found.active.uuid = uuid_new();
+    assert_int_equal(write_again(scene), STATUS_LOST_RACE);
+    found.active = first;
+    found.active_version = 2;
+    pg_fixture_run(scene->url, "UPDATE active_payment SET hold = 'case', version = version + 1");
+    assert_int_equal(write_again(scene), STATUS_LOST_RACE);
+}
+
 /* --- who waits for whom ---------------------------------------------------------------------- */
 
 /* The key's row, locked. */
@@ -213,14 +270,6 @@ static const char *lock_key_sql(struct scene *scene, const struct pay_request *r
                         "SELECT 1 FROM oncepay.idempotency_key WHERE key_hash = '\\x%s'"
                         " FOR UPDATE%s",
                         hash, if_locked);
-}
-
-static void add_rival(struct scene *scene, int n, const char *target)
-{
-    struct pay_request request = intake_messages_request(&scene->messages, n);
-    request.target_id = target;
-    (void)intake_messages_add(&scene->messages, &request,
-                              arena_format(&scene->messages.arena, "rival-%d", n));
 }
 
 static void *run_scene(void *argument)
@@ -302,6 +351,8 @@ int main(void)
         SCENE(the_same_request_fifty_times_at_once_is_one_payment),
         SCENE(the_loser_of_a_race_decides_again),
         SCENE(a_lost_race_undoes_the_whole_batch),
+        SCENE(a_stored_answer_is_never_written_over),
+        SCENE(a_pointer_that_moved_is_a_lost_race),
         SCENE(expired_keys_are_renewed_in_their_order),
         SCENE(plans_made_on_empty_tables_stay_good),
     };

@@ -11,6 +11,7 @@
 
 #include "pipeline/clock.h"
 #include "store/attempt_store.h"
+#include "store/task_store.h"
 #include "tests/support/payment_rows.h"
 
 static struct pg_fixture *fixture;
@@ -320,6 +321,36 @@ static void an_end_that_rests_on_requests_sees_a_claim(void **state)
                      0);
 }
 
+static size_t count_picked(struct bench *bench)
+{
+    struct task_due due = { .attempt = bench->attempt };
+    struct sql_call call;
+    struct store_result result = { 0 };
+    struct task_row *rows = NULL;
+    char *task = pg_fixture_text(bench->url, "SELECT id FROM oncepay.recovery_task");
+    assert_true(uuid_parse(task, &due.task.uuid));
+    free(task);
+    task_pick_call(&call, &bench->arena, &due, 1, true, 30000);
+    assert_int_equal(store_run(bench->first, &call, &result), STATUS_OK);
+    const size_t count = task_pick_read(&result, &bench->arena, &rows);
+    store_result_clear(&result);
+    return count;
+}
+
+/* Both have heard that it is due, and one was faster: its lease runs (protocol G). */
+static void a_task_that_was_due_is_not_picked_under_a_lease(void **state)
+{
+    struct bench *bench = *state;
+    open_unknown(bench);
+    assert_int_equal(count_picked(bench), 1);
+    pg_fixture_run(bench->url, "UPDATE oncepay.recovery_task SET status = 20,"
+                               " due_at = now() + interval '45 s', version = version + 1");
+    assert_int_equal(count_picked(bench), 0);
+    pg_fixture_run(bench->url, "UPDATE oncepay.recovery_task SET due_at = now(),"
+                               " version = version + 1");
+    assert_int_equal(count_picked(bench), 1);
+}
+
 #define BENCH_TEST(name) cmocka_unit_test_setup_teardown(name, open_bench, close_bench)
 
 int main(void)
@@ -330,6 +361,7 @@ int main(void)
         BENCH_TEST(two_workers_fence_one_attempt_and_one_sends),
         BENCH_TEST(a_webhook_that_lost_its_move_is_not_done),
         BENCH_TEST(an_end_that_rests_on_requests_sees_a_claim),
+        BENCH_TEST(a_task_that_was_due_is_not_picked_under_a_lease),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

@@ -168,6 +168,15 @@ static void start_server(struct pg_fixture *fixture)
     wait_until_ready(fixture);
 }
 
+/* A planted bug of tests/store/mutants.py. */
+static void plant_schema(const char *url)
+{
+    const char *sql = getenv("ONCEPAY_MUTANT_SCHEMA");
+    if (sql == NULL) return;
+    pg_fixture_run(url, sql);
+    (void)fprintf(stderr, "mutant: planted\n");
+}
+
 struct pg_fixture *pg_fixture_start(void)
 {
     struct pg_fixture *fixture = memory_allocate(sizeof *fixture);
@@ -188,6 +197,7 @@ struct pg_fixture *pg_fixture_start(void)
     char *url = database_url(fixture, TEMPLATE_DATABASE);
     struct migrate_report report;
     if (store_migrate(url, &report) != STATUS_OK) give_up("migrate", report.error);
+    plant_schema(url);
     free(url);
     return fixture;
 }
