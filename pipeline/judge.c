@@ -385,6 +385,10 @@ static struct verdict judge_failure(const struct hearing *hearing)
         (observation->object_payable || (is_in_customers_hands && !is_closed))) {
         return judge_pending(hearing, "declined_but_payable");
     }
+    /* Where the record of the send is lost, nobody knows what it handed to the customer. */
+    const bool is_recorded = attempt->last_request_end_us > 0;
+    if (is_create && !is_manual && !is_recorded && !is_closed)
+        return undecided(hearing, "declined_but_send_unrecorded");
     const bool keeps = capability->keeps_failures_under_key;
     /* The window only ends what may still arrive: what arrived inside it may have succeeded, on an
      * object that this decline is not about. */

@@ -354,6 +354,26 @@ static void a_decline_rests_on_requests_where_failures_are_not_kept(void **state
     assert_true(open.rests_on_requests);
 }
 
+/* B3: who sent it, and what was handed out then, is not in our books: a person looks. */
+static void a_decline_ends_nothing_that_we_have_no_record_of_sending(void **state)
+{
+    (void)state;
+    struct judge_attempt attempt = attempt_in(ATTEMPT_UNKNOWN);
+    attempt.last_request_end_us = 0;
+    struct observation seen = observed(OBSERVED_DECLINED, SOURCE_WEBHOOK);
+    seen.provider_object = OBJECT;
+    seen.reference = KEY;
+    assert_int_equal(judge(OPERATION_CREATE, &seen, &KEEPS_ALL, &attempt).next_state,
+                     ATTEMPT_UNKNOWN);
+    seen.source = SOURCE_MANUAL;
+    assert_int_equal(judge(OPERATION_CREATE, &seen, &KEEPS_ALL, &attempt).next_state,
+                     ATTEMPT_FAILED);
+    seen.source = SOURCE_RETRIEVE;
+    seen.kind = OBSERVED_CANCELED;
+    assert_int_equal(judge(OPERATION_CREATE, &seen, &KEEPS_ALL, &attempt).next_state,
+                     ATTEMPT_FAILED);
+}
+
 /* C6 */
 
 static void a_passed_window_does_not_tell_what_arrived_inside_it(void **state)
@@ -561,6 +581,7 @@ int main(void)
         cmocka_unit_test(not_found_is_proof_only_where_the_create_cannot_arrive),
         cmocka_unit_test(not_found_is_as_old_as_its_question),
         cmocka_unit_test(a_decline_rests_on_requests_where_failures_are_not_kept),
+        cmocka_unit_test(a_decline_ends_nothing_that_we_have_no_record_of_sending),
         cmocka_unit_test(a_passed_window_does_not_tell_what_arrived_inside_it),
         cmocka_unit_test(a_stored_error_is_told_from_a_first_one),
         cmocka_unit_test(people_hear_of_refused_credentials_and_taken_keys),
