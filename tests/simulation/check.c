@@ -181,7 +181,11 @@ void check_unjudged(struct world *world, const struct finding *finding)
     const struct inbox_id inbox = finding->inbox;
     const size_t at = uuid_is_nil(inbox.uuid) ? SIZE_MAX : database_webhook(database, inbox);
     struct attempt_row row;
+    /* A decline may have been no proof when another copy was judged, and be one now; of what has no
+     * record of sending the retrieve tells. */
     if (at == SIZE_MAX || !database->inbox[at].is_processed ||
+        finding->observation.kind != OBSERVED_SUCCEEDED ||
+        finding->verdict.contradiction == CONTRADICTION_UNRECORDED_SEND ||
         !db_attempt_load(world, finding->attempt.attempt, finding->request, &row)) {
         return;
     }
@@ -189,8 +193,7 @@ void check_unjudged(struct world *world, const struct finding *finding)
     const struct verdict verdict =
         judge(OPERATION_CREATE, &finding->observation, &world->bank->capability, &attempt);
     if (verdict.changes)
-        world_fail(world, "D",
-                   "webhook %s counts as processed, and it would move its attempt still",
+        world_fail(world, "D", "webhook %s counts as processed, and it would still move it",
                    database->inbox[at].event_id);
 }
 

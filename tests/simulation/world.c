@@ -508,7 +508,7 @@ void job_read(struct world *world, struct job *job,
     job->run = run;
     job->done = done;
     int64_t delay_us = choice_delay_us(&world->choices, CHOICE_STATEMENT, number);
-    if (job->xid != 0 && world->numbers_early)
+    if (job->xid != 0 && world->numbers_early && !world->choices.is_healed)
         delay_us += choice_delay_us(&world->choices, CHOICE_PATIENCE, number) / 4;
     world_after(world, delay_us, read_now, job);
 }
