@@ -53,7 +53,8 @@ static void reply(struct world *world, const struct intake_job *self,
 {
     if (self->envelope.reply_to == NULL) return;
     /* Read while its key lived, and told by a worker that stood still until others used it anew. */
-    const bool is_late = is_replay(self) && self->found.key_expires_us <= world->now_us;
+    const bool is_late = self->found.has_key && !self->found.key_is_expired &&
+                         self->found.key_expires_us <= world->now_us;
     const int64_t key_expires_us = is_late ? 0 : check_answer(world, &self->request, answer);
     producers_hear(world, self->envelope.reply_to, answer, key_expires_us);
 }
