@@ -386,7 +386,7 @@ static struct verdict judge_failure(const struct hearing *hearing)
         return judge_pending(hearing, "declined_but_payable");
     }
     /* Where the record of the send is lost, nobody knows what it handed to the customer. */
-    const bool is_recorded = attempt->last_request_end_us > 0;
+    const bool is_recorded = attempt->is_recorded || is_about_the_send(hearing);
     if (is_create && !is_manual && !is_recorded && !is_closed)
         return undecided(hearing, "declined_but_send_unrecorded");
     const bool keeps = capability->keeps_failures_under_key;

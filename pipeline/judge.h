@@ -25,6 +25,7 @@ struct judge_attempt {
      * PSP? A request row closed neither by an answer nor by proof that no byte left (B1).
      */
     bool prior;
+    bool is_recorded;           /* a request of it may have arrived, or was answered: we sent it */
     bool handed_out;            /* a next action reached the customer (B3) */
     bool mismatch_open;         /* B5 stopped the automation: only manual evidence decides */
     bool key_consumed;          /* proven: a create under this key can no longer start (B4, C6) */

@@ -326,6 +326,7 @@ struct judge_attempt attempt_row_judge(const struct attempt_row *row)
         .reference = row->provider_key,
         .provider_object = row->provider_object,
         .prior = row->prior,
+        .is_recorded = row->prior || row->answered_under_key,
         .handed_out = row->handed_out,
         .mismatch_open = !attempt_state_is_terminal(row->state) && is_mismatch(row->reason),
         .key_consumed = row->answered_under_key,

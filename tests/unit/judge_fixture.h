@@ -44,6 +44,7 @@ static inline struct judge_attempt attempt_in(enum attempt_state state)
         .certainty = CERTAINTY_UNKNOWN,
         .amount = { 1000, { "EUR" } },
         .reference = KEY,
+        .is_recorded = true,
         .last_request_end_us = 1000 * CLOCK_SECOND_US,
         .asked_us = 1010 * CLOCK_SECOND_US,
         .now_us = 1010 * CLOCK_SECOND_US,

@@ -359,7 +359,7 @@ static void a_decline_ends_nothing_that_we_have_no_record_of_sending(void **stat
 {
     (void)state;
     struct judge_attempt attempt = attempt_in(ATTEMPT_UNKNOWN);
-    attempt.last_request_end_us = 0;
+    attempt.is_recorded = false;
     struct observation seen = observed(OBSERVED_DECLINED, SOURCE_WEBHOOK);
     seen.provider_object = OBJECT;
     seen.reference = KEY;
