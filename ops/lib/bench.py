@@ -32,7 +32,7 @@ import bench_report
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 UNFINISHED = 4000          # payments without an end at saturation
-WARM_UP_S = 1.5
+WARM_UP_S = 4               # until the queues between the stages have their lasting length
 YARDSTICK_WARM_UP_S = 0.7
 DRAIN_S = 120
 FEED_MAX_PER_S = 30000     # no more than so many are planned
