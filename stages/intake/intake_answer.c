@@ -2,6 +2,7 @@
 #include "stages/intake/intake_answer.h"
 
 #include "pipeline/buffer.h"
+#include "pipeline/clock.h"
 
 struct span intake_answer_encode(const struct intake_answer *answer, int64_t expires_us,
                                  struct arena *arena)
@@ -62,13 +63,25 @@ int64_t intake_answer_expires(const struct intake_decision *decision,
     return decision->writes_key ? found->now_us + key_lifetime_us : 0;
 }
 
-void intake_clock_note(struct intake_clock *clock, int64_t asked_us, int64_t database_us)
+void intake_clock_note(struct intake_clock *clock, int64_t asked_us, int64_t heard_us,
+                       int64_t database_us)
 {
-    clock->is_known = true;
-    clock->ahead_us = database_us - asked_us;
+    *clock = (struct intake_clock){
+        .is_known = true,
+        .noted_us = heard_us,
+        .ahead_us = database_us - asked_us,
+        .least_us = database_us - heard_us,
+    };
 }
 
 int64_t intake_clock_latest(const struct intake_clock *clock, int64_t monotonic_us)
 {
     return clock->is_known ? monotonic_us + clock->ahead_us : INT64_MAX;
+}
+
+int64_t intake_clock_earliest(const struct intake_clock *clock, int64_t monotonic_us)
+{
+    enum { BELIEVED_S = 10 };
+    if (!clock->is_known || monotonic_us - clock->noted_us > BELIEVED_S * CLOCK_SECOND_US) return 0;
+    return monotonic_us + clock->least_us;
 }

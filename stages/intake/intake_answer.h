@@ -25,11 +25,16 @@ int64_t intake_answer_expires(const struct intake_decision *decision,
 /* The database's clock as a process knows it from its last read. Zeroed: not at all. */
 struct intake_clock {
     bool is_known;
+    int64_t noted_us; /* by the monotonic clock */
     int64_t ahead_us; /* of the monotonic one, at most */
+    int64_t least_us; /* of the monotonic one, at least */
 };
-/* database_us: what the database said to who asked at asked_us. */
-void intake_clock_note(struct intake_clock *clock, int64_t asked_us, int64_t database_us);
+/* database_us: what the database said to who asked at asked_us and had it at heard_us. */
+void intake_clock_note(struct intake_clock *clock, int64_t asked_us, int64_t heard_us,
+                       int64_t database_us);
 /* The database's now, or a little later; INT64_MAX as long as it is not known. */
 int64_t intake_clock_latest(const struct intake_clock *clock, int64_t monotonic_us);
+/* The database's now, or a little earlier; 0 if it was not asked within the last ten seconds. */
+int64_t intake_clock_earliest(const struct intake_clock *clock, int64_t monotonic_us);
 
 #endif

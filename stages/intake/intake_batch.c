@@ -171,8 +171,35 @@ static enum status read_views(struct intake_batch *batch, struct store *store,
     return intake_read_views(store, payments, count, batch->arena, out_views, out_count);
 }
 
+/*
+ * As if nothing of it were there. Everything new must take its key, its number and its pointer, each
+ * unique in the database, so that whoever was first shows: STATUS_LOST_RACE, and nothing is written.
+ * No other verdict is given unseen.
+ */
+static enum status commit_unseen(struct intake_batch *batch, struct store *store)
+{
+    struct intake_found *nothing = arena_allocate(batch->arena, sizeof *nothing);
+    struct intake_writes writes;
+    nothing->now_us = batch->unseen_now_us;
+    for (size_t i = 0; i < batch->count; i++) {
+        if (is_open(&batch->items[i])) batch->items[i].found = nothing;
+    }
+    decide_all(batch);
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct intake_item *item = &batch->items[i];
+        if (is_open(item) && item->decision.verdict != INTAKE_NEW) return STATUS_LOST_RACE;
+    }
+    intake_render(batch, NULL, 0, &writes);
+    return intake_write(store, &writes, batch->arena);
+}
+
 enum status intake_batch_commit(struct intake_batch *batch, struct store *store)
 {
+    if (batch->unseen_now_us != 0) {
+        const enum status status = commit_unseen(batch, store);
+        if (status != STATUS_LOST_RACE) return status;
+    }
+    batch->was_seen = true;
     struct payment_view *views = NULL;
     size_t view_count = 0;
     TRY(read_store(batch, store));

@@ -34,6 +34,12 @@ struct intake_batch {
     struct arena *arena;
     struct intake_item *items;
     size_t count;
+    /*
+     * Not 0: as far as Redis knows, all of it is new, and this is the database's clock or a little
+     * less. It is written without a look, and looked at only if the database refuses.
+     */
+    int64_t unseen_now_us;
+    bool was_seen; /* the database was read */
 };
 
 /* Reads and checks the messages. Pure; items live in the arena. */

@@ -9,7 +9,10 @@
 #include "pipeline/metrics.h"
 #include "stages/intake/intake_batch.h"
 
-enum { HOLD_MS = 400 }; /* handed back for 200 to 400 ms */
+enum {
+    HOLD_MS = 400,         /* handed back for 200 to 400 ms */
+    LOOKS_AFTER_LOSS = 32, /* batches that are looked up after one that was not, and lost */
+};
 
 /* A valid item's look into the cache. Items with one key share the claim of the first. */
 struct look {
@@ -21,7 +24,7 @@ struct look {
 
 struct round {
     struct stage *stage;
-    struct intake_clock *clock;
+    struct intake_memory *memory;
     struct intake_batch batch;
     struct look *looks;         /* per item */
     struct cache_claim *claims; /* count of them are in use */
@@ -87,7 +90,7 @@ static void take_verdict(struct round *round, size_t index)
     int64_t expires_us = 0;
     if (look->verdict == CACHE_ANSWERED &&
         (!intake_answer_decode(claim->answer, round->batch.arena, &look->early, &expires_us) ||
-         expires_us <= intake_clock_latest(round->clock, clock_monotonic_us()))) {
+         expires_us <= intake_clock_latest(&round->memory->clock, clock_monotonic_us()))) {
         look->verdict = CACHE_UNKNOWN;
     }
 }
@@ -217,7 +220,7 @@ static void update_cache(struct round *round)
     const struct intake_batch *batch = &round->batch;
     struct cache_answer *answers = arena_allocate(batch->arena, batch->count * sizeof *answers);
     struct cache_claim *released = arena_allocate(batch->arena, batch->count * sizeof *released);
-    const int64_t now_us = intake_clock_latest(round->clock, clock_monotonic_us());
+    const int64_t now_us = intake_clock_latest(&round->memory->clock, clock_monotonic_us());
     size_t answer_count = 0;
     size_t released_count = 0;
     for (size_t i = 0; i < batch->count; i++) {
@@ -243,12 +246,29 @@ static void update_cache(struct round *round)
     if (released_count > 0) cache_release_keys(round->stage->cache, released, released_count);
 }
 
-/* Every item's read was one statement, which began after asked_us. */
-static void note_clock(const struct round *round, int64_t asked_us)
+/* --- unseen ---------------------------------------------------------------------------------- */
+
+/* The database's clock if all that is valid is new to Redis; 0: the batch is to be looked up. */
+static int64_t unseen_now(const struct round *round)
+{
+    struct intake_memory *memory = round->memory;
+    if (memory->looks_due > 0) {
+        memory->looks_due--;
+        return 0;
+    }
+    for (size_t i = 0; i < round->batch.count; i++) {
+        if (round->batch.items[i].is_valid && round->looks[i].verdict != CACHE_PLACED) return 0;
+    }
+    return intake_clock_earliest(&memory->clock, clock_monotonic_us());
+}
+
+/* Every item's read was one statement, between asked_us and heard_us. */
+static void note_clock(const struct round *round, int64_t asked_us, int64_t heard_us)
 {
     for (size_t i = 0; i < round->batch.count; i++) {
-        if (round->batch.items[i].found == NULL) continue;
-        intake_clock_note(round->clock, asked_us, round->batch.items[i].found->now_us);
+        const struct intake_found *found = round->batch.items[i].found;
+        if (found == NULL) continue;
+        intake_clock_note(&round->memory->clock, asked_us, heard_us, found->now_us);
         return;
     }
 }
@@ -258,7 +278,7 @@ enum status intake_handle(struct stage *stage, void *self, struct stage_item *co
 {
     struct round round = {
         .stage = stage,
-        .clock = self,
+        .memory = self,
         .batch = {
             .config = &stage->config,
             .actor = stage->actor,
@@ -268,9 +288,14 @@ enum status intake_handle(struct stage *stage, void *self, struct stage_item *co
     intake_batch_read(&round.batch, items, count);
     look_into_cache(&round);
     reply_early(&round);
+    round.batch.unseen_now_us = unseen_now(&round);
     const int64_t asked_us = clock_monotonic_us();
-    TRY(intake_batch_commit(&round.batch, stage->store));
-    note_clock(&round, asked_us);
+    const enum status status = intake_batch_commit(&round.batch, stage->store);
+    if (round.batch.was_seen && round.batch.unseen_now_us != 0) {
+        round.memory->looks_due = LOOKS_AFTER_LOSS;
+    }
+    if (status != STATUS_OK) return status;
+    if (round.batch.was_seen) note_clock(&round, asked_us, clock_monotonic_us());
     for (size_t i = 0; i < count; i++) dispose(&round, i);
     update_cache(&round);
     return STATUS_OK;

@@ -11,7 +11,13 @@
 #define INTAKE_STREAM "PAY_INTAKE"
 #define INTAKE_DURABLE "intake"
 
-/* stage_work.handle; self is the process's struct intake_clock. */
+/* What the process remembers between batches. Zeroed at its start. */
+struct intake_memory {
+    struct intake_clock clock;
+    int looks_due; /* so many batches are looked up before one is written unseen again */
+};
+
+/* stage_work.handle; self is the process's struct intake_memory. */
 enum status intake_handle(struct stage *stage, void *self, struct stage_item *const *items,
                           size_t count, struct arena *arena);
 

@@ -7,7 +7,7 @@
 int main(int argc, char **argv)
 {
     struct stage stage;
-    struct intake_clock clock = { .is_known = false };
+    struct intake_memory memory = { .looks_due = 0 };
     int exit_code = 0;
     if (!stage_open(&stage, "intake", argc, argv, &exit_code)) return exit_code;
     const struct stage_work work = {
@@ -15,7 +15,7 @@ int main(int argc, char **argv)
         .durable = INTAKE_DURABLE,
         .limits = &stage.config.stages.intake,
         .handle = intake_handle,
-        .self = &clock,
+        .self = &memory,
     };
     exit_code = stage_run(&stage, &work);
     stage_close(&stage);

@@ -27,6 +27,7 @@ struct intake_job {
     struct outbox_id event;
     struct outbox_id command;
     struct intake_answer answer;
+    bool is_unseen; /* written without a look: new, as far as Redis knows */
     int64_t asked_us;
     struct span cached; /* on its way to Redis … */
     int64_t cached_lifetime_us;
@@ -129,6 +130,9 @@ static void written(struct world *world, struct job *job, enum status status)
     if (status == STATUS_RETRY && world->mutant == MUTANT_COMMIT_ASSUMED) status = STATUS_OK;
     if (status == STATUS_OK) {
         announce(world, job);
+    } else if (status == STATUS_LOST_RACE && self->is_unseen) {
+        world_reach(world, REACHED_UNSEEN_LOST);
+        ask(world, self);
     } else if (status == STATUS_LOST_RACE && ++self->races <= LOST_RACES_MAX) {
         ask(world, self);
     } else if (status == STATUS_RETRY && ++self->retries <= RETRIES_MAX) {
@@ -245,6 +249,15 @@ static void note_verdict(struct world *world, const struct intake_job *self)
     if (self->found.has_key && self->found.key_is_expired) world_reach(world, REACHED_DELAYED_KEY);
 }
 
+static void decide(struct world *world, struct intake_job *self)
+{
+    const struct intake_age age = { .stored_us = self->message->stored_us,
+                                    .first_stored_us = self->message->first_stored_us };
+    self->start_by_us =
+        intake_start_by(&age, self->request.expires_at_us, START_BY_S, self->found.now_us);
+    self->decision = decide_intake(world, &self->request, self->start_by_us, &self->found);
+}
+
 static void read_done(struct world *world, struct job *job, enum status status)
 {
     struct intake_job *self = (struct intake_job *)job;
@@ -252,13 +265,9 @@ static void read_done(struct world *world, struct job *job, enum status status)
         hand_back(world, self, AGAIN_US);
         return;
     }
-    intake_clock_note(&world->parts->clocks[job->worker->number], self->asked_us,
+    intake_clock_note(&world->parts->clocks[job->worker->number], self->asked_us, world->now_us,
                       self->found.now_us);
-    const struct intake_age age = { .stored_us = self->message->stored_us,
-                                    .first_stored_us = self->message->first_stored_us };
-    self->start_by_us =
-        intake_start_by(&age, self->request.expires_at_us, START_BY_S, self->found.now_us);
-    self->decision = decide_intake(world, &self->request, self->start_by_us, &self->found);
+    decide(world, self);
     note_verdict(world, self);
     if (!uuid_is_nil(self->decision.existing.uuid)) {
         job_read(world, job, view, viewed);
@@ -270,8 +279,27 @@ static void read_done(struct world *world, struct job *job, enum status status)
 static void ask(struct world *world, struct intake_job *self)
 {
     job_number_early(world, &self->job);
+    self->is_unseen = false;
     self->asked_us = world->now_us;
     job_read(world, &self->job, read_request, read_done);
+}
+
+/* What is new to Redis is written without a look; the database's unique keys say who was first. */
+static bool accepts_unseen(struct world *world, struct intake_job *self)
+{
+    const int64_t now_us =
+        intake_clock_earliest(&world->parts->clocks[self->job.worker->number], world->now_us);
+    if (self->look != CACHE_PLACED || now_us == 0) return false;
+    self->found = (struct intake_found){ .now_us = now_us };
+    decide(world, self);
+    if (self->decision.verdict != INTAKE_NEW && world->mutant != MUTANT_REFUSED_UNSEEN)
+        return false;
+    job_number_early(world, &self->job);
+    self->is_unseen = true;
+    self->asked_us = world->now_us;
+    note_verdict(world, self);
+    settle_answer(world, self);
+    return true;
 }
 
 /* --- Redis in front --------------------------------------------------------------------------- */
@@ -312,7 +340,7 @@ static void look_into_cache(struct world *world, struct job *job)
         check_early(world, &self->request);
         reply(world, self, &self->early);
     }
-    ask(world, self);
+    if (!accepts_unseen(world, self)) ask(world, self);
 }
 
 void part_intake_look(struct world *world, struct worker *worker)

@@ -12,6 +12,7 @@
 #include <libpq-fe.h>
 #include <pthread.h>
 
+#include "pipeline/clock.h"
 #include "stages/intake/intake_render.h"
 
 static void a_hundred_requests_are_one_transaction(void **state)
@@ -82,6 +83,67 @@ static void a_repeat_after_a_lost_commit_gives_the_same_answers(void **state)
     }
     assert_int_equal(scene_count(scene, "payment"), 20);
     assert_int_equal(scene_count(scene, "outbox"), 40);
+}
+
+/* What is written without a look is accepted like any other, and only if nobody was first. */
+static void new_requests_need_no_look(void **state)
+{
+    struct scene *scene = *state;
+    scene->messages.unseen_now_us = clock_real_us();
+    for (int i = 0; i < 3; i++) scene_add(scene, i, NULL);
+    scene_run(scene);
+    assert_false(scene->messages.batch.was_seen);
+    for (size_t i = 0; i < 3; i++) scene_expect(scene, i, INTAKE_NEW);
+    assert_int_equal(scene_count(scene, "idempotency_key k JOIN payment p ON p.id = k.payment_id"
+                                        " JOIN active_payment a ON a.payment_id = p.id"),
+                     3);
+}
+
+static void who_was_first_shows_to_those_who_did_not_look(void **state)
+{
+    struct scene *scene = *state;
+    scene_add(scene, 1, NULL);
+    scene_run(scene);
+    const struct intake_answer first = scene_item(scene, 0)->answer;
+    scene->messages.unseen_now_us = clock_real_us();
+    static const struct {
+        const char *out_trade_no;
+        const char *key;
+        const char *target;
+        enum intake_verdict then;
+    } OTHERS[] = {
+        { "T1", NULL, "O1", INTAKE_REPLAY },
+        { "T1", "another", "O1", INTAKE_SAME_PAYMENT },
+        { "T2", NULL, "O1", INTAKE_TARGET_BUSY },
+    };
+    for (size_t i = 0; i < COUNT_OF(OTHERS); i++) {
+        intake_messages_clear(&scene->messages);
+        struct pay_request request = intake_messages_request(&scene->messages, 1);
+        request.out_trade_no = OTHERS[i].out_trade_no;
+        request.target_id = OTHERS[i].target;
+        (void)intake_messages_add(&scene->messages, &request, OTHERS[i].key);
+        scene_add(scene, 10 + (int)i, NULL); /* one that is new goes with it */
+        scene_run(scene);
+        assert_true(scene->messages.batch.was_seen);
+        scene_expect(scene, 0, OTHERS[i].then);
+        scene_expect(scene, 1, INTAKE_NEW);
+        if (OTHERS[i].then == INTAKE_TARGET_BUSY) continue;
+        assert_true(span_equal(scene_item(scene, 0)->answer.body, first.body));
+    }
+    assert_int_equal(scene_count(scene, "payment"), 1 + (int)COUNT_OF(OTHERS));
+}
+
+/* A repeat of what was accepted, late: unseen it would be told "expired". */
+static void nothing_is_refused_without_a_look(void **state)
+{
+    struct scene *scene = *state;
+    scene_add(scene, 1, NULL);
+    scene_run(scene);
+    scene->messages.unseen_now_us = clock_real_us() + 3600 * CLOCK_SECOND_US;
+    scene_run(scene);
+    assert_true(scene->messages.batch.was_seen);
+    scene_expect(scene, 0, INTAKE_REPLAY);
+    assert_int_equal(scene_count(scene, "outbox WHERE kind = 2"), 1);
 }
 
 static void twins_wait_for_the_first_of_them(void **state)
@@ -347,6 +409,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SCENE(a_hundred_requests_are_one_transaction),
         SCENE(a_repeat_after_a_lost_commit_gives_the_same_answers),
+        SCENE(new_requests_need_no_look),
+        SCENE(who_was_first_shows_to_those_who_did_not_look),
+        SCENE(nothing_is_refused_without_a_look),
         SCENE(twins_wait_for_the_first_of_them),
         SCENE(the_same_request_fifty_times_at_once_is_one_payment),
         SCENE(the_loser_of_a_race_decides_again),

@@ -81,6 +81,7 @@ enum status intake_messages_run(struct intake_messages *messages, struct store *
         .config = &messages->config,
         .actor = "intake/test/1",
         .arena = &messages->arena,
+        .unseen_now_us = messages->unseen_now_us,
     };
     intake_batch_read(&messages->batch, messages->pointers, messages->count);
     return intake_batch_commit(&messages->batch, store);

@@ -17,6 +17,7 @@ struct intake_messages {
     struct stage_item items[INTAKE_MESSAGES_MAX];
     struct stage_item *pointers[INTAKE_MESSAGES_MAX];
     size_t count;
+    int64_t unseen_now_us;     /* of the runs' batches */
     struct intake_batch batch; /* of the last run */
 };
 

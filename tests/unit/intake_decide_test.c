@@ -1,4 +1,5 @@
 /* tests/unit/intake_decide_test.c: one row per answer, in the order of intake's looking. */
+#include "pipeline/clock.h"
 #include "stages/intake/intake_decide.h"
 
 #include <setjmp.h>
@@ -252,11 +253,25 @@ static void the_databases_clock_is_never_thought_too_early(void **state)
     struct intake_clock clock = { .is_known = false };
     assert_true(intake_clock_latest(&clock, 5) == INT64_MAX);
     /* Asked at 100, said 9000 at some time up to the answer at 130. */
-    intake_clock_note(&clock, 100, 9000);
+    intake_clock_note(&clock, 100, 150, 9000);
     assert_int_equal(intake_clock_latest(&clock, 100), 9000);
     assert_int_equal(intake_clock_latest(&clock, 130), 9030);
-    intake_clock_note(&clock, 200, 8000);
+    intake_clock_note(&clock, 200, 250, 8000);
     assert_int_equal(intake_clock_latest(&clock, 250), 8050);
+}
+
+/* What is written unseen must neither get more time to start nor be kept longer for it. */
+static void nor_too_late_where_it_is_assumed(void **state)
+{
+    (void)state;
+    struct intake_clock clock = { .is_known = false };
+    assert_int_equal(intake_clock_earliest(&clock, 5), 0);
+    intake_clock_note(&clock, 100, 150, 9000);
+    assert_int_equal(intake_clock_earliest(&clock, 150), 9000);
+    assert_int_equal(intake_clock_earliest(&clock, 160), 9010);
+    assert_int_equal(intake_clock_earliest(&clock, 150 + 10 * CLOCK_SECOND_US),
+                     9000 + 10 * CLOCK_SECOND_US);
+    assert_int_equal(intake_clock_earliest(&clock, 151 + 10 * CLOCK_SECOND_US), 0);
 }
 
 static void a_message_has_one_id_and_another_message_another(void **state)
@@ -294,6 +309,7 @@ int main(void)
         cmocka_unit_test(an_answer_in_the_cache_reads_back),
         cmocka_unit_test(an_answer_expires_no_later_than_its_key),
         cmocka_unit_test(the_databases_clock_is_never_thought_too_early),
+        cmocka_unit_test(nor_too_late_where_it_is_assumed),
         cmocka_unit_test(a_message_has_one_id_and_another_message_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
