@@ -17,6 +17,7 @@ enum read_column {
     READ_ACTIVE_VERSION,
     READ_IS_HELD,
     READ_ACTIVE_STATUS,
+    READ_ACCEPTED,
 };
 
 static const char *copy_text(const struct store_result *result, size_t row, int column,
@@ -46,6 +47,7 @@ static void take_found(const struct store_result *result, size_t row, struct are
         out->answer.status = result_int(result, row, READ_STATUS);
         out->answer.headers = copy_text(result, row, READ_HEADERS, arena);
         out->answer.body = arena_copy_span(arena, result_bytea(result, row, READ_BODY));
+        out->accepted.uuid = result_uuid(result, row, READ_ACCEPTED);
         out->key_expires_us = result_time_us(result, row, READ_EXPIRES);
         out->key_is_expired = result_bool(result, row, READ_IS_EXPIRED);
     }
@@ -216,7 +218,6 @@ static void bind_acceptances(struct sql_call *call, const struct intake_accept *
     struct sql_array *fingerprint = sql_bind_array(call, SQL_BYTEA);
     struct sql_array *status = sql_bind_array(call, SQL_INT2);
     struct sql_array *headers = sql_bind_array(call, SQL_TEXT);
-    struct sql_array *body = sql_bind_array(call, SQL_BYTEA);
     struct sql_array *lifetime_h = sql_bind_array(call, SQL_INT4);
     struct sql_array *pointer_payment = sql_bind_array(call, SQL_UUID);
     struct sql_array *pointer_version = sql_bind_array(call, SQL_INT4);
@@ -232,7 +233,6 @@ static void bind_acceptances(struct sql_call *call, const struct intake_accept *
         push_key(accept->request, key_hash, fingerprint);
         sql_push_int2(status, accept->answer.status);
         sql_push_text(headers, accept->answer.headers);
-        sql_push_bytea(body, accept->answer.body);
         sql_push_int4(lifetime_h, (int32_t)accept->key_lifetime_h);
         sql_push_uuid_or_null(pointer_payment, accept->pointer_payment.uuid);
         sql_push_int4(pointer_version, accept->pointer_version);

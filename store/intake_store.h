@@ -25,7 +25,8 @@ struct intake_found {
     bool key_is_expired;
     uint8_t fingerprint[32];
     int fingerprint_version;
-    struct intake_answer answer;
+    struct intake_answer answer; /* of an acceptance without its body … */
+    struct payment_id accepted;  /* … of this payment; nil: another answer */
     int64_t key_expires_us;
 
     struct payment_id payment; /* with its (merchant, out_trade_no); nil if there is none … */
@@ -55,7 +56,7 @@ struct intake_accept {
     const char *traceparent; /* NULL if none */
     int64_t start_by_us;
     int64_t key_lifetime_h;
-    struct intake_answer answer;
+    struct intake_answer answer;       /* its body is not stored: request and id tell it again */
     struct payment_id pointer_payment; /* nil, and version 0: the target has no pointer yet */
     int pointer_version;
     struct outbox_id event;

@@ -189,9 +189,8 @@ class Answers(unittest.TestCase):
     hash = "8254c329a92850f6d539dd376f4816ee2764517da5e0235514af433164480d7a"  # SHA-256 of "k"
 
     def problems(self, *answers, payment=("p", "m", "n", "5", "EUR"), stored=None):
-        stored = stored or self.told[1]
-        return checks.answers(World([list(payment)], [["m", self.hash, "202", stored.hex()]]),
-                              Producers(Ask(*answers)))
+        kept = ["m", self.hash, "202", stored.hex() if stored else "", "p"]
+        return checks.answers(World([list(payment)], [kept]), Producers(Ask(*answers)))
 
     def test_told_and_stored_agree(self):
         self.assertEqual(self.problems(self.told, self.told), [])

@@ -5,11 +5,11 @@
 
 -- transaction accept
 INSERT INTO oncepay.idempotency_key (merchant, operation, key_hash, fingerprint, fingerprint_version, payment_id,
-                                     answer_status, answer_headers, answer_body, expires_at)
-SELECT merchant, 1, key_hash, fingerprint, 1, payment_id, 202, answer_headers, answer_body,
+                                     answer_status, answer_headers, expires_at)
+SELECT merchant, 1, key_hash, fingerprint, 1, payment_id, 202, answer_headers,
        now() + make_interval(hours => lifetime_h)
-  FROM unnest(:merchant, :key_hash, :fingerprint, :payment_id, :answer_headers, :accepted_body, :lifetime_h)
-    AS d(merchant, key_hash, fingerprint, payment_id, answer_headers, answer_body, lifetime_h);
+  FROM unnest(:merchant, :key_hash, :fingerprint, :payment_id, :answer_headers, :lifetime_h)
+    AS d(merchant, key_hash, fingerprint, payment_id, answer_headers, lifetime_h);
 
 INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor, prev_hash, at)
 SELECT id, 1, id, 1, 0, 10, 'accepted', 'new_request', 'intake/yardstick/1', prev_hash, at

@@ -3,6 +3,7 @@
 
 #include "pipeline/buffer.h"
 #include "pipeline/hash.h"
+#include "pipeline/log.h"
 #include "pipeline/mask.h"
 #include "stages/kept_message.h"
 
@@ -40,12 +41,34 @@ static const struct payment_view *view_find(const struct payment_view *views, si
     return NULL;
 }
 
+static enum content_type content_of(const char *stored_headers, struct arena *arena)
+{
+    struct event_headers headers;
+    enum content_type content = EVENT_CONTENT;
+    if (event_headers_decode(stored_headers, arena, &headers) != STATUS_OK ||
+        !content_type_parse(headers.items[0].value, &content)) {
+        LOG_ERROR("a stored answer has unreadable headers", LOG_TEXT("headers", stored_headers));
+    }
+    return content;
+}
+
+/* The stored answer again, byte for byte. */
+static struct intake_answer answer_again(const struct intake_item *item, struct arena *arena)
+{
+    struct intake_answer answer = item->found->answer;
+    if (uuid_is_nil(item->found->accepted.uuid)) return answer;
+    const struct payment_view view = view_of_accepted(item->found->accepted, &item->request);
+    answer.body =
+        answer_payment(answer.status, &view, content_of(answer.headers, arena), arena).body;
+    return answer;
+}
+
 static void render_answer(const struct intake_batch *batch, struct intake_item *item,
                           const struct payment_view *views, size_t view_count)
 {
     const enum content_type content = item->envelope.content;
     if (item->is_valid && item->decision.verdict == INTAKE_REPLAY) {
-        item->answer = item->found->answer;
+        item->answer = answer_again(item, batch->arena);
         return;
     }
     struct answer answer;
@@ -79,7 +102,9 @@ static void render_accept(const struct intake_batch *batch, const struct intake_
         .key_lifetime_h = item->merchant->key_lifetime_h,
         .answer = item->answer,
         .event = { uuid_new() },
-        .event_body = answer_event_body(&view, EVENT_CONTENT, batch->arena),
+        .event_body = item->envelope.content == EVENT_CONTENT
+                          ? item->answer.body
+                          : answer_event_body(&view, EVENT_CONTENT, batch->arena),
         .event_headers =
             event_headers_encode(EVENT_CONTENT, item->envelope.traceparent, batch->arena),
         .command = item->command,
