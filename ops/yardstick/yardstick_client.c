@@ -11,7 +11,8 @@ struct client {
 
 /* The stages' own: what is planned on empty tables must not turn into scans when they grow. */
 static const char SETTINGS[] = "-c search_path=oncepay,pg_catalog -c jit=off -c timezone=UTC"
-                               " -c enable_seqscan=off -c enable_mergejoin=off"
+                               " -c enable_seqscan=off -c enable_bitmapscan=off"
+                               " -c enable_mergejoin=off -c enable_memoize=off"
                                " -c plan_cache_mode=force_generic_plan"
                                " -c client_min_messages=warning";
 
