@@ -5,6 +5,16 @@
 #include "pipeline/request.h"
 #include "pipeline/subject.h"
 
+/* What ends a payment, and what must never come: nothing else is asked for. */
+static const struct {
+    const char *word;
+    enum feed_end end; /* FEED_END_NONE: an alarm */
+} EVENTS[FEED_EVENTS] = {
+    { "succeeded", FEED_END_SUCCEEDED }, { "failed", FEED_END_FAILED },
+    { "canceled", FEED_END_CANCELED },   { "late_success", FEED_END_NONE },
+    { "double_success", FEED_END_NONE }, { "amount_mismatch", FEED_END_NONE },
+};
+
 enum { TAKE_MAX = 256, QUEUE_MAX = 65536, LATER_US = 500000, FULL_US = 250000 };
 
 enum status feed_wire_open(struct feed_wire *wire, const struct feed_options *options,
@@ -15,18 +25,24 @@ enum status feed_wire_open(struct feed_wire *wire, const struct feed_options *op
                                          .name = "oncepay-feed",
                                          .stop = stop };
     TRY(bus_connect(&connect, &wire->bus, out_error));
-    char subject[BUS_INBOX_SIZE + 2];
+    char subject[SUBJECT_SIZE];
     (void)snprintf(subject, sizeof subject, "%s.*", bus_inbox_new(wire->inbox));
     *out_error = "the server refuses the subscriptions";
     TRY(bus_subscription_open(wire->bus, subject, QUEUE_MAX, &wire->answers));
     if (options->until_answered) return STATUS_OK;
-    return bus_subscription_open(wire->bus, "pay.event.>", QUEUE_MAX, &wire->events);
+    for (size_t i = 0; i < COUNT_OF(EVENTS); i++) {
+        (void)snprintf(subject, sizeof subject, "pay.event.*.payment.%s", EVENTS[i].word);
+        TRY(bus_subscription_open(wire->bus, subject, QUEUE_MAX, &wire->events[i]));
+    }
+    return STATUS_OK;
 }
 
 void feed_wire_close(struct feed_wire *wire)
 {
     if (wire->answers != NULL) bus_subscription_close(wire->answers);
-    if (wire->events != NULL) bus_subscription_close(wire->events);
+    for (size_t i = 0; i < COUNT_OF(wire->events); i++) {
+        if (wire->events[i] != NULL) bus_subscription_close(wire->events[i]);
+    }
     bus_close(wire->bus);
     arena_finish(&wire->arena);
 }
@@ -141,35 +157,23 @@ static void take_answer(struct feed_wire *wire, struct feed_book *book,
     }
 }
 
-/* pay.event.<merchant>.payment.<word>: the end that the word means, or an alarm. */
-static enum feed_end event_end(const char *subject, bool *out_alarm)
-{
-    const char *word = strrchr(subject, '.');
-    *out_alarm = false;
-    if (word == NULL) return FEED_END_NONE;
-    if (strcmp(word, ".succeeded") == 0) return FEED_END_SUCCEEDED;
-    if (strcmp(word, ".failed") == 0) return FEED_END_FAILED;
-    if (strcmp(word, ".canceled") == 0) return FEED_END_CANCELED;
-    *out_alarm = strcmp(word, ".late_success") == 0 || strcmp(word, ".double_success") == 0 ||
-                 strcmp(word, ".amount_mismatch") == 0;
-    return FEED_END_NONE;
-}
-
 static void take_event(struct feed_wire *wire, struct feed_book *book,
                        const struct bus_message *message, int64_t now_us)
 {
-    bool alarm = false;
-    const enum feed_end end = event_end(message->subject, &alarm);
-    if (end == FEED_END_NONE && !alarm) return;
+    const char *word = strrchr(message->subject, '.');
+    size_t event = 0;
+    while (event < COUNT_OF(EVENTS) && (word == NULL || strcmp(word + 1, EVENTS[event].word) != 0))
+        event++;
+    if (event == COUNT_OF(EVENTS)) return;
     struct value body;
     size_t index = 0;
     if (!read_body(wire, message, &body)) return;
     const char *name = value_text(value_find(&body, "out_trade_no"));
     if (name == NULL || !feed_book_find(book, name, &index)) return;
-    if (alarm) {
+    if (EVENTS[event].end == FEED_END_NONE) {
         wire->alarms++;
     } else {
-        feed_book_ended(book, index, end, now_us);
+        feed_book_ended(book, index, EVENTS[event].end, now_us);
     }
 }
 
@@ -196,5 +200,7 @@ void feed_wire_receive(struct feed_wire *wire, struct feed_book *book, int64_t n
         for (size_t i = 0; i < count; i++) take_result(book, &results[i], now_us);
     }
     drain(wire, book, wire->answers, take_answer, now_us);
-    if (wire->events != NULL) drain(wire, book, wire->events, take_event, now_us);
+    for (size_t i = 0; i < COUNT_OF(wire->events); i++) {
+        if (wire->events[i] != NULL) drain(wire, book, wire->events[i], take_event, now_us);
+    }
 }

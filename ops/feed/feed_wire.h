@@ -8,10 +8,12 @@
 #include "adapters/nats/bus_nats.h"
 #include "ops/feed/feed_book.h"
 
+enum { FEED_EVENTS = 6 };
+
 struct feed_wire {
     struct bus *bus;
     struct bus_subscription *answers;
-    struct bus_subscription *events; /* NULL with until_answered */
+    struct bus_subscription *events[FEED_EVENTS]; /* NULL with until_answered */
     char inbox[BUS_INBOX_SIZE];
     struct arena arena;    /* one round */
     uint64_t unreadable;   /* answers or events that made no sense */
