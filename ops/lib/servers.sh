@@ -60,6 +60,7 @@ shared_buffers = 256MB
 max_wal_size = 4GB
 fsync = on
 synchronous_commit = on
+wal_compression = lz4
 jit = off
 cluster_name = 'oncepay'
 log_line_prefix = '%m [%p] '
