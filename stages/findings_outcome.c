@@ -69,6 +69,15 @@ static bool is_news(const struct finding *finding)
            (finding->observation.handed_out && !finding->attempt.handed_out);
 }
 
+/* Nearly all evidence names the attempt's own reference; only another one is worth a word. */
+static struct observation without_own_reference(const struct finding *finding)
+{
+    struct observation seen = finding->observation;
+    if (seen.reference != NULL && strcmp(seen.reference, finding->attempt.provider_key) == 0)
+        seen.reference = NULL;
+    return seen;
+}
+
 struct attempt_outcome finding_outcome(const struct findings *findings, struct finding *finding)
 {
     return (struct attempt_outcome){
@@ -77,7 +86,7 @@ struct attempt_outcome finding_outcome(const struct findings *findings, struct f
         .version = finding->attempt.version,
         .from = finding->attempt.state,
         .verdict = finding->verdict,
-        .observation = finding->observation,
+        .observation = without_own_reference(finding),
         .evidence = finding->evidence,
         .request = finding->request,
         .closure = observation_closure(&finding->observation, &findings->psp->capability),

@@ -28,15 +28,14 @@ SELECT id, merchant, out_trade_no, 'order', out_trade_no, amount, currency, meth
               :start_by, :payment_hash_1)
     AS d(id, merchant, out_trade_no, amount, currency, method_type, method_token, token_realm, start_by, hash);
 
+INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id, xid)
+SELECT id, 1, subject, 1, payment_id, 0, payment_id, NULL
+  FROM unnest(:route_command_id, :route_subject, :payment_id) AS d(id, subject, payment_id);
+
 INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id, body, headers)
-SELECT id, kind, subject, 1, payment_id, version, payment_id, body, headers
-  FROM (SELECT command_id AS id, 1 AS kind, command_subject AS subject, payment_id, 0 AS version, NULL::bytea AS body,
-               NULL AS headers
-          FROM unnest(:route_command_id, :route_subject, :payment_id) AS c(command_id, command_subject, payment_id)
-         UNION ALL
-        SELECT event_id, 2, event_subject, payment_id, 1, body, headers
-          FROM unnest(:accepted_id, :accepted_subject, :payment_id, :accepted_body, :accepted_headers)
-            AS e(event_id, event_subject, payment_id, body, headers)) d;
+SELECT id, 2, subject, 1, payment_id, 1, payment_id, body, headers
+  FROM unnest(:accepted_id, :accepted_subject, :payment_id, :accepted_body, :accepted_headers)
+    AS d(id, subject, payment_id, body, headers);
 
 -- transaction route
 INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor,
@@ -69,8 +68,8 @@ SELECT id, payment_id, 0, account, routing_version, reasons::jsonb
   FROM unnest(:decision_id, :payment_id, :account, :routing_version, :reasons)
     AS d(id, payment_id, account, routing_version, reasons);
 
-INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id)
-SELECT id, 1, subject, 2, attempt_id, 1, payment_id
+INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id, xid)
+SELECT id, 1, subject, 2, attempt_id, 1, payment_id, NULL
   FROM unnest(:create_command_id, :create_subject, :attempt_id, :payment_id) AS d(id, subject, attempt_id, payment_id);
 
 -- transaction fence
@@ -92,12 +91,12 @@ VALUES (:fence_id, 'stripe-main', 'create/yardstick/1', :attempt_id, now() + int
 
 -- transaction result
 INSERT INTO oncepay.evidence (payment_id, id, attempt_id, request_id, source, kind, phase, http_status, provider_status,
-                              provider_object, reference, amount, currency, strength, proves, closure, digest, excerpt)
-SELECT payment_id, id, attempt_id, request_id, 3, 12, 5, 200, 'succeeded', object, reference, amount, currency, 60, 5, 2,
+                              provider_object, amount, currency, strength, proves, closure, digest, excerpt)
+SELECT payment_id, id, attempt_id, request_id, 3, 12, 5, 200, 'succeeded', object, amount, currency, 60, 5, 2,
        digest, excerpt
-  FROM unnest(:payment_id, :evidence_id, :attempt_id, :request_id, :provider_object, :provider_key, :amount, :currency,
+  FROM unnest(:payment_id, :evidence_id, :attempt_id, :request_id, :provider_object, :amount, :currency,
               :digest, :excerpt)
-    AS d(payment_id, id, attempt_id, request_id, object, reference, amount, currency, digest, excerpt);
+    AS d(payment_id, id, attempt_id, request_id, object, amount, currency, digest, excerpt);
 
 INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor,
                                    evidence_id, policy_version, prev_hash, at)
@@ -117,8 +116,8 @@ INSERT INTO oncepay.provider_object (channel_account, object, attempt_id, paymen
 SELECT account, object, attempt_id, payment_id
   FROM unnest(:account, :provider_object, :attempt_id, :payment_id) AS d(account, object, attempt_id, payment_id);
 
-INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id)
-SELECT id, 1, subject, 2, attempt_id, 3, payment_id
+INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id, xid)
+SELECT id, 1, subject, 2, attempt_id, 3, payment_id, NULL
   FROM unnest(:settle_command_id, :settle_subject, :attempt_id, :payment_id) AS d(id, subject, attempt_id, payment_id);
 
 DELETE FROM oncepay.fence_batch WHERE id = :fence_id;

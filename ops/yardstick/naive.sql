@@ -16,8 +16,8 @@ INSERT INTO oncepay.payment (id, merchant, out_trade_no, target_kind, target_id,
                              method_token, token_realm, status, version, certainty, start_by, history_hash)
 VALUES (:payment_id, :merchant, :out_trade_no, 'order', :out_trade_no, :amount, :currency, :method_type, :method_token,
         :token_realm, 10, 1, 0, :start_by, :payment_hash_1);
-INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id)
-VALUES (:route_command_id, 1, :route_subject, 1, :payment_id, 0, :payment_id);
+INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id, xid)
+VALUES (:route_command_id, 1, :route_subject, 1, :payment_id, 0, :payment_id, NULL);
 INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id, body, headers)
 VALUES (:accepted_id, 2, :accepted_subject, 1, :payment_id, 1, :payment_id, :accepted_body, :accepted_headers);
 
@@ -40,8 +40,8 @@ UPDATE oncepay.payment
  WHERE id = :payment_id AND version = 1 AND status = 10;
 INSERT INTO oncepay.routing_decision (id, payment_id, follows, channel_account, routing_version, reasons)
 VALUES (:decision_id, :payment_id, 0, :account, :routing_version, :reasons::jsonb);
-INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id)
-VALUES (:create_command_id, 1, :create_subject, 2, :attempt_id, 1, :payment_id);
+INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id, xid)
+VALUES (:create_command_id, 1, :create_subject, 2, :attempt_id, 1, :payment_id, NULL);
 
 -- transaction fence
 INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor, prev_hash, at)
@@ -57,8 +57,8 @@ VALUES (:fence_id, 'stripe-main', 'create/yardstick/1', ARRAY[:attempt_id], now(
 
 -- transaction result
 INSERT INTO oncepay.evidence (payment_id, id, attempt_id, request_id, source, kind, phase, http_status, provider_status,
-                              provider_object, reference, amount, currency, strength, proves, closure, digest, excerpt)
-VALUES (:payment_id, :evidence_id, :attempt_id, :request_id, 3, 12, 5, 200, 'succeeded', :provider_object, :provider_key,
+                              provider_object, amount, currency, strength, proves, closure, digest, excerpt)
+VALUES (:payment_id, :evidence_id, :attempt_id, :request_id, 3, 12, 5, 200, 'succeeded', :provider_object,
         :amount, :currency, 60, 5, 2, :digest, :excerpt);
 INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor,
                                    evidence_id, policy_version, prev_hash, at)
@@ -71,8 +71,8 @@ UPDATE oncepay.payment_attempt
  WHERE id = :attempt_id AND version = 2 AND status = 20;
 INSERT INTO oncepay.provider_object (channel_account, object, attempt_id, payment_id)
 VALUES (:account, :provider_object, :attempt_id, :payment_id);
-INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id)
-VALUES (:settle_command_id, 1, :settle_subject, 2, :attempt_id, 3, :payment_id);
+INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id, xid)
+VALUES (:settle_command_id, 1, :settle_subject, 2, :attempt_id, 3, :payment_id, NULL);
 DELETE FROM oncepay.fence_batch WHERE id = :fence_id;
 
 -- transaction settle

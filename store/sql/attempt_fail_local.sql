@@ -33,7 +33,7 @@ WITH d AS MATERIALIZED (
     UPDATE oncepay.recovery_task t SET status = 50, version = t.version + 1
       FROM moved m WHERE t.attempt_id = m.id AND t.status <> 50
 ), command AS (
-    INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id)
-    SELECT outbox_id, 1, subject, 2, id, version, payment_id FROM moved
+    INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id, xid)
+    SELECT outbox_id, 1, subject, 2, id, version, payment_id, NULL FROM moved
 )
 SELECT id, payment_id, version FROM moved

@@ -64,8 +64,8 @@ WITH d AS MATERIALIZED (
     SELECT $40::text, provider_object, id, payment_id FROM moved WHERE provider_object <> known_object
         ON CONFLICT DO NOTHING
 ), command AS (
-    INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id)
-    SELECT outbox_id, 1, subject, 2, id, version, payment_id FROM moved WHERE outbox_id IS NOT NULL
+    INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id, xid)
+    SELECT outbox_id, 1, subject, 2, id, version, payment_id, NULL FROM moved WHERE outbox_id IS NOT NULL
 ), task AS (
     INSERT INTO oncepay.recovery_task (id, payment_id, attempt_id, channel_account, method_type, operation, amount,
                                        currency, purpose, status, due_at, stored_error, policy_version, escalated_at,

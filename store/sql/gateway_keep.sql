@@ -20,6 +20,6 @@ kept AS (
         ON CONFLICT ON CONSTRAINT webhook_inbox_event_key DO NOTHING
     RETURNING id),
 told AS (
-    INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id)
-    SELECT d.outbox_id, 1, d.subject, 6, d.id, 0, NULL FROM d JOIN kept k ON k.id = d.id)
+    INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id, xid)
+    SELECT d.outbox_id, 1, d.subject, 6, d.id, 0, NULL, NULL FROM d JOIN kept k ON k.id = d.id)
 SELECT id FROM kept

@@ -85,7 +85,8 @@ h AS (
       FROM d),
 o AS (
     INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id, body, headers)
-    SELECT d.event_id, 2, d.event_subject, 1, d.id, 1, d.id, d.event_body, d.event_headers FROM d
-     UNION ALL
-    SELECT d.command_id, 1, d.command_subject, 1, d.id, 0, d.id, NULL, NULL FROM d)
+    SELECT d.event_id, 2, d.event_subject, 1, d.id, 1, d.id, d.event_body, d.event_headers FROM d),
+c AS (
+    INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id, xid)
+    SELECT d.command_id, 1, d.command_subject, 1, d.id, 0, d.id, NULL FROM d)
 SELECT count(*) FROM p

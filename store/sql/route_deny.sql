@@ -12,6 +12,6 @@ r AS (
                             WHERE p.id = d.payment_id AND p.version = d.version AND p.status = 10 LIMIT 1) p ON true
     RETURNING payment_id),
 o AS (
-    INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id)
-    SELECT d.command_id, 1, d.command_subject, 5, d.decision_id, d.follows, d.payment_id FROM d)
+    INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id, xid)
+    SELECT d.command_id, 1, d.command_subject, 5, d.decision_id, d.follows, d.payment_id, NULL FROM d)
 SELECT CASE WHEN (SELECT count(*) FROM r) = (SELECT count(*) FROM d) THEN true ELSE oncepay.lost_race('payment') END

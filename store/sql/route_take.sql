@@ -43,6 +43,6 @@ r AS (
     INSERT INTO oncepay.routing_decision (id, payment_id, follows, channel_account, routing_version, reasons)
     SELECT m.decision_id, m.payment_id, m.ordinal - 1, m.account, $14::text, m.reasons::jsonb FROM moved m),
 o AS (
-    INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id)
-    SELECT m.command_id, 1, m.command_subject, 2, m.attempt_id, 1, m.payment_id FROM moved m)
+    INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id, xid)
+    SELECT m.command_id, 1, m.command_subject, 2, m.attempt_id, 1, m.payment_id, NULL FROM moved m)
 SELECT count(*) FROM a

@@ -21,7 +21,7 @@ WITH d AS MATERIALIZED (
     SELECT payment_id, request_id, attempt_id, kind, now() + $10::int8 * interval '1 millisecond', $9::text
       FROM moved WHERE request_id IS NOT NULL
 ), command AS (
-    INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id)
-    SELECT outbox_id, 1, subject, 2, attempt_id, attempt_version, payment_id FROM moved WHERE outbox_id IS NOT NULL
+    INSERT INTO oncepay.outbox (id, kind, subject, entity, entity_id, version, payment_id, xid)
+    SELECT outbox_id, 1, subject, 2, attempt_id, attempt_version, payment_id, NULL FROM moved WHERE outbox_id IS NOT NULL
 )
 SELECT id, version FROM moved
