@@ -22,6 +22,8 @@ enum {
     TRIALS_MAX = 5,             /* then a dead letter */
     NEWER_SCHEMA_DELAY_MS = 5000,
     TAKEN_MAX = 512, /* messages in hand at once */
+    LINGER_MS = 5,
+    LINGER_ITEMS_MIN = 16, /* of the batch before: under load more are on their way */
     MESSAGE_NAME_SIZE = 128,
 };
 
@@ -418,15 +420,24 @@ static void handle_taken(struct loop *loop)
     for (size_t i = 0; i < loop->hand_count; i++) dispose(loop, &loop->hands[i]);
 }
 
-/* Takes what waits, up to about one transaction's worth. */
+/*
+ * Takes what waits, up to about one transaction's worth. Under load what is taken a moment later is
+ * more, and a transaction of many costs little more than one of few.
+ */
 static void take(struct loop *loop)
 {
     loop->hand_count = 0;
     size_t items = 0;
     const size_t items_max = (size_t)loop->work->limits->batch_max;
+    bool has_lingered = loop->item_count < LINGER_ITEMS_MIN;
     while (loop->hand_count < TAKEN_MAX && items < items_max) {
         struct hand *hand = &loop->hands[loop->hand_count];
-        if (bus_consumer_take(loop->consumer, 1, &hand->message) == 0) return;
+        if (bus_consumer_take(loop->consumer, 1, &hand->message) == 0) {
+            if (has_lingered || items == 0) return;
+            has_lingered = true;
+            (void)poll(NULL, 0, LINGER_MS);
+            continue;
+        }
         loop->hand_count++;
         /* A command is some 60 bytes; decoding twice would cost more than this guess. */
         items += loop->work->has_commands ? 1 + hand->message.body.length / 64 : 1;
@@ -486,6 +497,7 @@ int stage_run(struct stage *stage, const struct stage_work *work)
         if (loop->hand_count > 0) {
             handle_taken(loop);
         } else {
+            loop->item_count = 0; /* idle: what comes next is answered at once */
             look_at_store(loop);
         }
         arena_reset(&loop->arena);

@@ -4,6 +4,7 @@
  */
 #include <signal.h>
 #include <sys/select.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "ops/feed/feed_report.h"
@@ -50,6 +51,18 @@ static void repeat_overdue(struct feed_wire *wire, struct feed_book *book, int64
     for (size_t i = 0; i < count; i++) feed_wire_send(wire, book, overdue[i], now_us);
 }
 
+/*
+ * Unpaced, answers come faster than a wake-up is worth; with --rate the way to the end is measured,
+ * and nothing waits.
+ */
+static void nap(const struct feed_book *book)
+{
+    enum { BUSY_ANSWERS = 256, NAP_US = 1000 };
+    const struct timespec time = { .tv_nsec = NAP_US * 1000 };
+    if (book->options->rate_per_s == 0 && book->options->in_flight > BUSY_ANSWERS)
+        (void)nanosleep(&time, NULL);
+}
+
 static void feed(struct feed_wire *wire, struct feed_book *book, struct feed_series *series)
 {
     struct feed_progress progress = { .terminal = isatty(STDERR_FILENO) == 1 };
@@ -76,6 +89,7 @@ static void feed(struct feed_wire *wire, struct feed_book *book, struct feed_ser
         if (sends == SENDS_PER_ROUND) wait_us = 0;
         if (wait_us > look_us - now_us) wait_us = look_us - now_us;
         sleep_on_bus(wire->bus, wait_us);
+        nap(book);
     }
     feed_progress_finish(&progress, book, clock_monotonic_us());
 }

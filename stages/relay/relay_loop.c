@@ -1,6 +1,8 @@
 /* stages/relay/relay_loop.c: see relay_loop.h. */
 #include "stages/relay/relay_loop.h"
 
+#include <poll.h>
+
 #include "pipeline/clock.h"
 #include "pipeline/log.h"
 #include "pipeline/metrics.h"
@@ -18,6 +20,8 @@ enum { SHARD = 0, POKES_AT_ONCE = 64, POKES_MAX = 1024 };
 #define OLD_EVERY_US (20 * CLOCK_MILLISECOND_US)
 /* Under load pokes come faster than a look is worth. */
 #define POLL_PAUSE_US (2 * CLOCK_MILLISECOND_US)
+/* And each confirmation wakes the loop: so many under way are worth a nap, and then taken in together. */
+enum { BUSY_EVENTS = 32, NAP_MS = 1 };
 
 struct relay {
     struct stage *stage;
@@ -280,6 +284,7 @@ int relay_loop_run(struct stage *stage)
         take_results(&relay, now_us);
         if (!relay.is_ours) claim(&relay, now_us);
         if (relay.is_ours) work(&relay, now_us);
+        if (relay_queue_in_flight(relay.queue) >= BUSY_EVENTS) (void)poll(NULL, 0, NAP_MS);
         bus_wait(stage->bus, wait_ms(&relay));
     }
     close_all(&relay);
