@@ -434,6 +434,8 @@ class RestoreStore(StoreFault):
 
     def end(self, run):
         nats = run.world.nats
+        if not os.path.exists(nats.copy_path):
+            return  # the server was away when it was to be copied
 
         def restore():
             shutil.rmtree(nats.store)
