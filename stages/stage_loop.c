@@ -23,7 +23,6 @@ enum {
     NEWER_SCHEMA_DELAY_MS = 5000,
     TAKEN_MAX = 512, /* messages in hand at once */
     LINGER_MS = 5,
-    LINGER_ITEMS_MIN = 16, /* of the batch before: under load more are on their way */
     MESSAGE_NAME_SIZE = 128,
 };
 
@@ -43,6 +42,7 @@ struct loop {
     size_t hand_count;
     struct stage_item *items;
     size_t item_count;
+    bool is_pressed; /* something waited already when the batch before was done */
     bool is_store_away;
     enum status fatal; /* STATUS_STOP: code and schema disagree */
 };
@@ -421,15 +421,15 @@ static void handle_taken(struct loop *loop)
 }
 
 /*
- * Takes what waits, up to about one transaction's worth. Under load what is taken a moment later is
- * more, and a transaction of many costs little more than one of few.
+ * Takes what waits, up to about one transaction's worth. A transaction of many costs little more
+ * than one of few: who does not keep up takes a moment later, and more; who was idle, at once.
  */
 static void take(struct loop *loop)
 {
     loop->hand_count = 0;
     size_t items = 0;
     const size_t items_max = (size_t)loop->work->limits->batch_max;
-    bool has_lingered = loop->item_count < LINGER_ITEMS_MIN;
+    bool has_lingered = !loop->is_pressed;
     while (loop->hand_count < TAKEN_MAX && items < items_max) {
         struct hand *hand = &loop->hands[loop->hand_count];
         if (bus_consumer_take(loop->consumer, 1, &hand->message) == 0) {
@@ -491,13 +491,13 @@ int stage_run(struct stage *stage, const struct stage_work *work)
         }
         report_lag(loop);
         if (loop->is_store_away) wait_for_store(loop);
-        if (bus_consumer_queued(loop->consumer) == 0) bus_wait(stage->bus, BUS_TICK_MS);
+        loop->is_pressed = bus_consumer_queued(loop->consumer) > 0;
+        if (!loop->is_pressed) bus_wait(stage->bus, BUS_TICK_MS);
         bus_wakeup_clear(stage->bus);
         take(loop);
         if (loop->hand_count > 0) {
             handle_taken(loop);
         } else {
-            loop->item_count = 0; /* idle: what comes next is answered at once */
             look_at_store(loop);
         }
         arena_reset(&loop->arena);
