@@ -6,8 +6,8 @@
 #include "store/store.h"
 
 #include <poll.h>
-#include <time.h>
 
+#include "pipeline/clock.h"
 #include "store/store_connect.h"
 
 enum {
@@ -45,8 +45,8 @@ struct store {
      * between two of them no table grows far beyond what it was planned for. */
     int64_t replan_at_us;
     int64_t replan_us;
-    bool replans;        /* with the next transaction */
-    bool replan_is_next; /* its result comes first */
+    bool replans;        /* before the next transaction */
+    bool replan_is_next; /* its result and its end come first */
     /* The transaction under way: what results are still to come, in order. */
     enum statement sent[STORE_CALLS_MAX];
     bool sent_prepare[STORE_CALLS_MAX];
@@ -58,13 +58,6 @@ struct store {
     enum status failure;
     struct store_error error;
 };
-
-static int64_t monotonic_us(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
 
 struct store *store_create(const struct store_options *options)
 {
@@ -283,7 +276,7 @@ static bool queue_call(struct store *store, struct sql_call *call, size_t index)
                                1) == 1;
 }
 
-/* First in the pipeline, for it is for what comes after it. */
+/* Before the transaction and not in it: one that names its isolation must do so first. */
 static bool queue_replan(struct store *store, int64_t now_us)
 {
     store->replan_is_next = store->replans;
@@ -293,7 +286,8 @@ static bool queue_replan(struct store *store, int64_t now_us)
     if (store->replan_us > REPLAN_US_MAX) store->replan_us = REPLAN_US_MAX;
     store->replan_at_us = now_us + store->replan_us;
     return PQsendQueryParams(store->connection, statement_texts[STMT_PLANS_DISCARD].text, 0, NULL,
-                             NULL, NULL, NULL, 1) == 1;
+                             NULL, NULL, NULL, 1) == 1 &&
+           PQpipelineSync(store->connection) == 1;
 }
 
 enum status store_send(struct store *store, struct sql_call *calls, size_t count)
@@ -304,7 +298,7 @@ enum status store_send(struct store *store, struct sql_call *calls, size_t count
     store->at = 0;
     store->is_failed = false;
     store->failure = STATUS_OK;
-    const int64_t now_us = monotonic_us();
+    const int64_t now_us = clock_monotonic_us();
     bool is_queued = queue_replan(store, now_us);
     for (size_t i = 0; i < count && is_queued; i++) is_queued = queue_call(store, &calls[i], i);
     if (!is_queued) {
@@ -390,15 +384,13 @@ static void note_failure(struct store *store, const PGresult *result)
 static void take_result(struct store *store, PGresult *result)
 {
     const ExecStatusType status = PQresultStatus(result);
-    const bool was_replan = store->replan_is_next;
-    const bool was_prepare = store->prepare_is_next && !was_replan;
+    const bool was_prepare = store->prepare_is_next;
     if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) {
         note_failure(store, result);
         if (was_prepare) store->is_prepared[store->sent[store->at]] = false;
     }
-    if (was_replan || was_prepare) {
-        store->replan_is_next = false;
-        if (was_prepare) store->prepare_is_next = false;
+    if (was_prepare) {
+        store->prepare_is_next = false;
         PQclear(result);
         return;
     }
@@ -428,7 +420,7 @@ bool store_receive(struct store *store, struct store_result *out_results, size_t
     INVARIANT(store->sent_count == count);
     memset(out_results, 0, count * sizeof *out_results);
     if (store->state == CONNECTION_BUSY && PQconsumeInput(store->connection) == 0) {
-        lose(store, "connection lost, outcome unknown", monotonic_us());
+        lose(store, "connection lost, outcome unknown", clock_monotonic_us());
     }
     if (store->state != CONNECTION_BUSY) { /* lost on the way: outcome unknown */
         store->is_failed = true;
@@ -441,7 +433,13 @@ bool store_receive(struct store *store, struct store_result *out_results, size_t
             if (PQisBusy(store->connection) || PQstatus(store->connection) == CONNECTION_BAD) break;
             continue;
         }
-        if (PQresultStatus(result) == PGRES_PIPELINE_SYNC) {
+        const bool is_end = PQresultStatus(result) == PGRES_PIPELINE_SYNC;
+        if (store->replan_is_next) { /* what comes after it says what is wrong */
+            store->replan_is_next = !is_end;
+            PQclear(result);
+            continue;
+        }
+        if (is_end) {
             PQclear(result);
             store->state = CONNECTION_READY;
             /* A failure inside begin.sql … commit.sql leaves a dead transaction open: the
@@ -453,7 +451,7 @@ bool store_receive(struct store *store, struct store_result *out_results, size_t
         take_result(store, result);
     }
     if (PQstatus(store->connection) == CONNECTION_BAD) {
-        lose(store, "connection lost, outcome unknown", monotonic_us());
+        lose(store, "connection lost, outcome unknown", clock_monotonic_us());
         store->is_failed = true;
         store->failure = STATUS_RETRY;
         return end_transaction(store, out_results, out_status);
@@ -474,7 +472,7 @@ static void wait_on(struct store *store, int64_t now_us, int64_t until_us)
 
 static enum status connect_blocking(struct store *store)
 {
-    int64_t now_us = monotonic_us();
+    int64_t now_us = clock_monotonic_us();
     const int64_t until_us = now_us + CONNECT_LIMIT_US;
     bool has_tried = store->state == CONNECTION_CONNECTING;
     while (!store_is_ready(store)) {
@@ -485,7 +483,7 @@ static enum status connect_blocking(struct store *store)
         has_tried = has_tried || (was_down && now_us >= store->retry_at_us) ||
                     store->state != CONNECTION_DOWN;
         if (!store_is_ready(store)) wait_on(store, now_us, until_us);
-        now_us = monotonic_us();
+        now_us = clock_monotonic_us();
     }
     return STATUS_OK;
 }
@@ -495,14 +493,14 @@ enum status store_run_many(struct store *store, struct sql_call *calls, size_t c
 {
     memset(out_results, 0, count * sizeof *out_results);
     if (store_is_ready(store))
-        store_service(store, monotonic_us()); /* notices a connection that died idle */
+        store_service(store, clock_monotonic_us()); /* notices a connection that died idle */
     if (!store_is_ready(store)) TRY(connect_blocking(store));
     TRY(store_send(store, calls, count));
     enum status status = STATUS_OK;
     while (!store_receive(store, out_results, count, &status)) {
-        const int64_t now_us = monotonic_us();
+        const int64_t now_us = clock_monotonic_us();
         wait_on(store, now_us, store->deadline_us);
-        store_service(store, monotonic_us());
+        store_service(store, clock_monotonic_us());
     }
     return status;
 }

@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "ops/cli/explain.h"
+#include "pipeline/clock.h"
 #include "pipeline/subject.h"
 #include "store/query_letter.h"
 #include "store/query_totals.h"
@@ -108,6 +109,17 @@ static void a_payment_that_is_not_there_is_not_found(void **state)
                      STATUS_NOT_FOUND);
     /* And the connection is free for the next one. */
     (void)read_picture(payment_rows_pay(test.url, "T-1", NULL));
+}
+
+/* Its transaction names its isolation, which must come before anything else in it. */
+static void a_picture_is_taken_in_a_session_that_plans_anew(void **state)
+{
+    (void)state;
+    const struct payment_id payment = payment_rows_pay(test.url, "T-1", NULL);
+    (void)read_picture(payment);
+    store_service(test.store, clock_monotonic_us() + 60 * CLOCK_SECOND_US);
+    (void)read_picture(payment);
+    (void)read_picture(payment);
 }
 
 static void a_decision_knows_its_attempt_by_the_ordinal(void **state)
@@ -481,6 +493,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_payment_that_is_not_there_is_not_found, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_picture_is_taken_in_a_session_that_plans_anew, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_picture_has_all_that_the_rows_say, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_decision_knows_its_attempt_by_the_ordinal, set_up,
