@@ -76,7 +76,10 @@ void intake_clock_note(struct intake_clock *clock, int64_t asked_us, int64_t hea
 
 int64_t intake_clock_latest(const struct intake_clock *clock, int64_t monotonic_us)
 {
-    return clock->is_known ? monotonic_us + clock->ahead_us : INT64_MAX;
+    enum { DRIFT_DIVISOR = 1000 }; /* adjusted clocks run apart by less than a thousandth */
+    if (!clock->is_known) return INT64_MAX;
+    const int64_t age_us = monotonic_us - clock->noted_us;
+    return monotonic_us + clock->ahead_us + (age_us > 0 ? age_us / DRIFT_DIVISOR : 0);
 }
 
 int64_t intake_clock_earliest(const struct intake_clock *clock, int64_t monotonic_us)

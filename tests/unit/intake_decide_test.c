@@ -258,6 +258,9 @@ static void the_databases_clock_is_never_thought_too_early(void **state)
     assert_int_equal(intake_clock_latest(&clock, 130), 9030);
     intake_clock_note(&clock, 200, 250, 8000);
     assert_int_equal(intake_clock_latest(&clock, 250), 8050);
+    /* Two clocks that are left alone for a day do not agree at its end. */
+    const int64_t day_us = 24 * 3600 * CLOCK_SECOND_US;
+    assert_true(intake_clock_latest(&clock, 250 + day_us) >= 8050 + day_us + 60 * CLOCK_SECOND_US);
 }
 
 /* What is written unseen must neither get more time to start nor be kept longer for it. */
