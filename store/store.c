@@ -67,8 +67,8 @@ struct store *store_create(const struct store_options *options)
     store->statement_timeout_ms = options->statement_timeout_ms;
     store->backoff_us = RECONNECT_US_MIN;
     /* What reads whole tables or indexes is off because plans are cached on small tables and kept
-     * when these have grown (research: trap 1). A reader wants exactly those. No two rows of a batch
-     * look for the same, so remembering what was found only costs. */
+     * when these have grown (research: trap 1). A reader wants exactly those. No two rows of a
+     * batch look for the same, so remembering what was found only costs. */
     const char *plans = options->is_reader
                             ? " -c default_transaction_read_only=on -c work_mem=128MB"
                             : " -c enable_seqscan=off -c enable_bitmapscan=off"

@@ -172,9 +172,9 @@ static enum status read_views(struct intake_batch *batch, struct store *store,
 }
 
 /*
- * As if nothing of it were there. Everything new must take its key, its number and its pointer, each
- * unique in the database, so that whoever was first shows: STATUS_LOST_RACE, and nothing is written.
- * No other verdict is given unseen.
+ * As if nothing of it were there. Everything new must take its key, its number and its pointer,
+ * each unique in the database, so that whoever was first shows: STATUS_LOST_RACE, and nothing is
+ * written. No other verdict is given unseen.
  */
 static enum status commit_unseen(struct intake_batch *batch, struct store *store)
 {

@@ -20,7 +20,8 @@ enum { SHARD = 0, POKES_AT_ONCE = 64, POKES_MAX = 1024 };
 #define OLD_EVERY_US (20 * CLOCK_MILLISECOND_US)
 /* Under load pokes come faster than a look is worth. */
 #define POLL_PAUSE_US (2 * CLOCK_MILLISECOND_US)
-/* And each confirmation wakes the loop: so many under way are worth a nap, and then taken in together. */
+/* And each confirmation wakes the loop: so many under way are worth a nap, and then taken in
+ * together. */
 enum { BUSY_EVENTS = 32, NAP_MS = 1 };
 
 struct relay {
