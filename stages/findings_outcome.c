@@ -69,12 +69,16 @@ static bool is_news(const struct finding *finding)
            (finding->observation.handed_out && !finding->attempt.handed_out);
 }
 
-/* Nearly all evidence names the attempt's own reference; only another one is worth a word. */
-static struct observation without_own_reference(const struct finding *finding)
+/* Nearly all evidence names the attempt's own reference, which a sign for it says as well. */
+static struct observation with_short_reference(const struct finding *finding)
 {
     struct observation seen = finding->observation;
-    if (seen.reference != NULL && strcmp(seen.reference, finding->attempt.provider_key) == 0)
-        seen.reference = NULL;
+    if (seen.reference == NULL) return seen;
+    if (strcmp(seen.reference, finding->attempt.provider_key) == 0) {
+        seen.reference = EVIDENCE_OWN_REFERENCE;
+    } else if (strcmp(seen.reference, EVIDENCE_OWN_REFERENCE) == 0) {
+        seen.reference = "'" EVIDENCE_OWN_REFERENCE "'"; /* a PSP may say anything */
+    }
     return seen;
 }
 
@@ -86,7 +90,7 @@ struct attempt_outcome finding_outcome(const struct findings *findings, struct f
         .version = finding->attempt.version,
         .from = finding->attempt.state,
         .verdict = finding->verdict,
-        .observation = without_own_reference(finding),
+        .observation = with_short_reference(finding),
         .evidence = finding->evidence,
         .request = finding->request,
         .closure = observation_closure(&finding->observation, &findings->psp->capability),

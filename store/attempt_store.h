@@ -78,6 +78,9 @@ struct task_birth {
     bool stored_error;
 };
 
+/* What evidence.reference says instead of the attempt's own provider key. */
+#define EVIDENCE_OWN_REFERENCE "="
+
 /* One judged observation of one attempt. */
 struct attempt_outcome {
     struct attempt_id attempt;

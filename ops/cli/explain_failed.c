@@ -93,8 +93,8 @@ static void say_difference(struct situation *situation, const struct query_evide
                 "not our success",
                 subject_of(situation, evidence),
                 evidence->has_amount ? cli_money(situation->arena, evidence->amount) : "no amount",
-                evidence->reference != NULL ? evidence->reference : attempt->provider_key,
-                cli_money(situation->arena, attempt->amount), attempt->provider_key);
+                cli_or_dash(evidence->reference), cli_money(situation->arena, attempt->amount),
+                attempt->provider_key);
 }
 
 static void say_evidence(struct situation *situation)

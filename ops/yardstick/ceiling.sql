@@ -91,8 +91,8 @@ VALUES (:fence_id, 'stripe-main', 'create/yardstick/1', :attempt_id, now() + int
 
 -- transaction result
 INSERT INTO oncepay.evidence (payment_id, id, attempt_id, request_id, source, kind, phase, http_status, provider_status,
-                              provider_object, amount, currency, strength, proves, closure, digest, excerpt)
-SELECT payment_id, id, attempt_id, request_id, 3, 12, 5, 200, 'succeeded', object, amount, currency, 60, 5, 2,
+                              provider_object, reference, amount, currency, strength, proves, closure, digest, excerpt)
+SELECT payment_id, id, attempt_id, request_id, 3, 12, 5, 200, 'succeeded', object, '=', amount, currency, 60, 5, 2,
        digest, excerpt
   FROM unnest(:payment_id, :evidence_id, :attempt_id, :request_id, :provider_object, :amount, :currency,
               :digest, :excerpt)

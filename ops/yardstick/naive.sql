@@ -57,8 +57,8 @@ VALUES (:fence_id, 'stripe-main', 'create/yardstick/1', ARRAY[:attempt_id], now(
 
 -- transaction result
 INSERT INTO oncepay.evidence (payment_id, id, attempt_id, request_id, source, kind, phase, http_status, provider_status,
-                              provider_object, amount, currency, strength, proves, closure, digest, excerpt)
-VALUES (:payment_id, :evidence_id, :attempt_id, :request_id, 3, 12, 5, 200, 'succeeded', :provider_object,
+                              provider_object, reference, amount, currency, strength, proves, closure, digest, excerpt)
+VALUES (:payment_id, :evidence_id, :attempt_id, :request_id, 3, 12, 5, 200, 'succeeded', :provider_object, '=',
         :amount, :currency, 60, 5, 2, :digest, :excerpt);
 INSERT INTO oncepay.state_history (payment_id, entity, id, version, from_status, to_status, event, why, actor,
                                    evidence_id, policy_version, prev_hash, at)

@@ -17,4 +17,4 @@ ALTER TABLE oncepay.payment_attempt
     DROP CONSTRAINT payment_attempt_provider_key,
     ADD CONSTRAINT payment_attempt_provider_key UNIQUE (provider_key);
 
-COMMENT ON COLUMN oncepay.evidence.reference IS 'whose request it says it is about, if that is not the attempt''s own';
+COMMENT ON COLUMN oncepay.evidence.reference IS 'whose request it says it is about; =: the attempt''s own; NULL: it does not say';
