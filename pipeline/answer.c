@@ -25,6 +25,10 @@ static struct value value_of_next_action(const char *json, struct arena *arena)
     return action;
 }
 
+/*
+ * Of a payment that was just accepted this is the answer that intake gives again as long as the key
+ * lives (intake_render.c): a new member goes where such a payment has none.
+ */
 static struct value view_value(const struct payment_view *view, struct arena *arena)
 {
     struct value map = value_map_make(arena, 15);

@@ -49,6 +49,34 @@ static void an_accepted_payment_has_every_member(void **state)
         "\"next_check_at\":null,\"version\":3}");
 }
 
+/* An acceptance is not stored, but said again: what it says stays as it is while keys live. */
+static void an_accepted_payment_in_messagepack_is_these_bytes(void **state)
+{
+    (void)state;
+    const struct payment_view view = view_of(PAYMENT_CREATED);
+    const struct answer answer = answer_payment(ANSWER_ACCEPTED, &view, CONTENT_MSGPACK, &arena);
+    /* clang-format off */
+    static const char BYTES[] =
+        "\x8e"
+        "\xa7payment" "\xd9$01234567-89ab-7cde-8f01-23456789abcd"
+        "\xacout_trade_no" "\xa3t-1"
+        "\xa6status" "\xa7pending"
+        "\xa9" "certainty" "\xc0"
+        "\xa6" "amount" "\xcd\x04\xd2"
+        "\xa8" "currency" "\xa3" "EUR"
+        "\xa8" "captured" "\x00"
+        "\xa8refunded" "\x00"
+        "\xabnext_action" "\xc0"
+        "\xa6reason" "\xc0"
+        "\xb1safe_to_pay_again" "\xc2"
+        "\xa4hold" "\xc0"
+        "\xadnext_check_at" "\xc0"
+        "\xa7version" "\x03";
+    /* clang-format on */
+    assert_int_equal(answer.body.length, sizeof BYTES - 1);
+    assert_memory_equal(answer.body.data, BYTES, sizeof BYTES - 1);
+}
+
 static void a_failed_payment_says_how_to_go_on(void **state)
 {
     (void)state;
@@ -263,6 +291,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_accepted_payment_has_every_member),
+        cmocka_unit_test(an_accepted_payment_in_messagepack_is_these_bytes),
         cmocka_unit_test(a_failed_payment_says_how_to_go_on),
         cmocka_unit_test(both_forms_say_the_same),
         cmocka_unit_test(a_problem_names_field_and_code),
