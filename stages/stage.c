@@ -158,6 +158,28 @@ static void warn_without_standby(struct stage *stage)
     arena_finish(&arena);
 }
 
+/* False: `oncepay migrate` has not been there. PostgreSQL away: the loop says so. */
+static bool has_schema(struct stage *stage)
+{
+    struct arena arena = { 0 };
+    struct sql_call call;
+    struct store_result result = { 0 };
+    size_t last = 0;
+    while (migration_texts[last + 1].name != NULL) last++;
+    sql_call_begin(&call, STMT_MIGRATION_FIND, &arena);
+    sql_bind_text(&call, migration_texts[last].name);
+    const enum status status = store_run(stage->store, &call, &result);
+    const bool is_missing =
+        status == STATUS_STOP || (status == STATUS_OK && result_rows(&result) == 0);
+    if (is_missing) {
+        LOG_ERROR("the database's schema is older than this program: run oncepay migrate",
+                  LOG_TEXT("missing", migration_texts[last].name));
+    }
+    store_result_clear(&result);
+    arena_finish(&arena);
+    return !is_missing;
+}
+
 static bool open_connections(struct stage *stage, int *out_exit_code)
 {
     const char *error = NULL;
@@ -190,6 +212,10 @@ static bool open_connections(struct stage *stage, int *out_exit_code)
     }
     stage->store = stage_store_create(stage, "");
     warn_without_standby(stage);
+    if (!has_schema(stage)) {
+        *out_exit_code = 3;
+        return false;
+    }
     return true;
 }
 

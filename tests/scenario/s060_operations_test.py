@@ -180,6 +180,22 @@ class Topology(Scenario):
         s.pay(body)
         s.wait_payment(body["out_trade_no"], "CAPTURED")
 
+    def test_an_older_schema_is_refused(self):
+        s = self.stack
+        s.stop("settle")
+        last = s.value("SELECT max(name) FROM oncepay.schema_migration")
+        s.sql("CREATE TABLE forgotten AS SELECT * FROM oncepay.schema_migration WHERE name = '%s'" % last)
+        s.sql("DELETE FROM oncepay.schema_migration WHERE name = '%s'" % last)
+        child = Child(s, "settle")
+        try:
+            self.assertEqual(child.process.wait(20), 3)
+            self.assertIn("oncepay migrate", child.text())
+            self.assertIn(last, child.text())
+        finally:
+            child.end()
+            s.sql("INSERT INTO oncepay.schema_migration SELECT * FROM forgotten")
+            s.start("settle")
+
     def test_a_change_under_a_running_worker_ends_it(self):
         s = self.stack
         s.stop("settle")
