@@ -232,6 +232,21 @@ static int64_t wait_ms(const struct relay *relay)
 
 /* --- life ------------------------------------------------------------------------------------- */
 
+/* NATS may be gone again since stage_open: that is to be waited for, like later. */
+static bool listen_for_pokes(struct relay *relay)
+{
+    enum { AGAIN_MS = 250 };
+    struct bus *bus = relay->stage->bus;
+    while (!stage_stop) {
+        const enum status status =
+            bus_subscription_open(bus, SUBJECT_WAKE_RELAY, POKES_MAX, &relay->pokes);
+        if (status != STATUS_RETRY) return status == STATUS_OK;
+        health_set(relay->stage->health, "nats", "not connected");
+        bus_wait(bus, AGAIN_MS);
+    }
+    return false;
+}
+
 static bool open_all(struct relay *relay, struct stage *stage)
 {
     const struct config *config = &stage->config;
@@ -253,8 +268,7 @@ static bool open_all(struct relay *relay, struct stage *stage)
     relay->stream.topology = &stage->topology;
     relay->stream.age_max_us = config->streams.event_age_max_s * CLOCK_SECOND_US;
     relay_commander_init(&relay->commander, config, stage->store, stage->bus);
-    return bus_subscription_open(stage->bus, SUBJECT_WAKE_RELAY, POKES_MAX, &relay->pokes) ==
-           STATUS_OK;
+    return listen_for_pokes(relay);
 }
 
 /* What has left gets its end, and the mark its place: less to publish twice after the restart. */
@@ -278,7 +292,7 @@ int relay_loop_run(struct stage *stage)
 {
     struct relay relay = { 0 };
     bool is_open = open_all(&relay, stage);
-    if (!is_open) LOG_ERROR("cannot listen for pokes");
+    if (!is_open && !stage_stop) LOG_ERROR("cannot listen for pokes");
     while (is_open && !stage_stop) {
         const int64_t now_us = clock_monotonic_us();
         take_pokes(&relay);
@@ -289,5 +303,5 @@ int relay_loop_run(struct stage *stage)
         bus_wait(stage->bus, wait_ms(&relay));
     }
     close_all(&relay);
-    return is_open ? 0 : 3;
+    return is_open || stage_stop ? 0 : 3;
 }
