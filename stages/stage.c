@@ -143,19 +143,38 @@ static bool open_health(struct stage *stage, const struct options *options)
     return stage->health != NULL;
 }
 
-/* Without a synchronous standby a lost disk loses commits (protocol H10): fine for development. */
-static void warn_without_standby(struct stage *stage)
+/*
+ * Ids carry the time of the process that draws them, and what finds, keeps and prunes rows goes by
+ * it. Hours apart all of that holds; days apart events would be looked for where they are not.
+ */
+#define CLOCKS_APART_MAX_US (6 * 3600 * CLOCK_SECOND_US)
+
+static bool agrees_with_our_clock(int64_t database_us)
+{
+    const int64_t ahead_us = clock_real_us() - database_us;
+    if (ahead_us <= CLOCKS_APART_MAX_US && ahead_us >= -CLOCKS_APART_MAX_US) return true;
+    LOG_ERROR("this machine's clock is too far from the database's",
+              LOG_NUMBER("ahead_s", ahead_us / CLOCK_SECOND_US));
+    return false;
+}
+
+/* False: not with this clock. PostgreSQL away: the loop says so. */
+static bool has_right_time(struct stage *stage)
 {
     struct arena arena = { 0 };
     struct sql_call call;
     struct store_result result = { 0 };
+    bool is_right = true;
     sql_call_begin(&call, STMT_STANDBY_NAMES, &arena);
     if (store_run(stage->store, &call, &result) == STATUS_OK) {
         const char *names = result_text(&result, 0, 0);
+        /* Without one a lost disk loses commits (protocol H10): fine for development. */
         if (names == NULL || names[0] == '\0') LOG_WARNING("no synchronous standby");
-    } /* PostgreSQL away: the loop says so */
+        is_right = agrees_with_our_clock(result_time_us(&result, 0, 1));
+    }
     store_result_clear(&result);
     arena_finish(&arena);
+    return is_right;
 }
 
 /* False: `oncepay migrate` has not been there. PostgreSQL away: the loop says so. */
@@ -211,8 +230,7 @@ static bool open_connections(struct stage *stage, int *out_exit_code)
         return false;
     }
     stage->store = stage_store_create(stage, "");
-    warn_without_standby(stage);
-    if (!has_schema(stage)) {
+    if (!has_right_time(stage) || !has_schema(stage)) {
         *out_exit_code = 3;
         return false;
     }

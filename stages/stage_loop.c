@@ -1,7 +1,7 @@
 /*
  * stages/stage_loop.c: the batch loop of intake, route and settle (stage.h). Nothing is acked
- * before what it asked for is committed; nothing is published before either. No timer holds a
- * batch back: idle, one message is a batch; loaded, batches grow by themselves.
+ * before what it asked for is committed; nothing is published before either. Idle, one message is a
+ * batch, at once; loaded, batches grow, and who does not keep up waits a moment for more.
  */
 #include <poll.h>
 

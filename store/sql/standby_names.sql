@@ -1,2 +1,2 @@
--- Which synchronous standbys a commit waits for. -> empty: none.
-SELECT current_setting('synchronous_standby_names')
+-- Which synchronous standbys a commit waits for, and the time. -> empty: none; now.
+SELECT current_setting('synchronous_standby_names'), now()

@@ -1,5 +1,6 @@
 """What an operator does and sees: SIGTERM under load, several processes of a stage, a topology that
 somebody changed by hand, metrics, and two stacks on one machine."""
+import glob
 import os
 import signal
 import socket
@@ -18,17 +19,21 @@ DRAIN_S = 15  # timers.drain_s of the test configuration, and some for a busy ma
 ACK_WAIT_S = 30  # what was handed back comes again sooner than what was only forgotten
 
 
+FAKETIME = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")[0]
+
+
 class Child:
     """A stage process as a child of this test, which then has its exit code. In place of the stack's own."""
 
-    def __init__(self, stack, name):
+    def __init__(self, stack, name, **environment):
         port = stack.health_url(name).rsplit(":", 1)[1]
         gateway = stack.environment["ONCEPAY_GATEWAY_URL"].rsplit(":", 1)[1]
         self.log = os.path.join(stack.dir, "log", "child-%s.log" % name)
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 [os.path.join(BIN, "oncepay-" + name)], stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-                env=dict(stack.environment, ONCEPAY_METRICS_PORT=port, ONCEPAY_GATEWAY_PORT=gateway))
+                env=dict(stack.environment, ONCEPAY_METRICS_PORT=port, ONCEPAY_GATEWAY_PORT=gateway,
+                         **environment))
         self.url = stack.health_url(name)
         self.stack = stack
 
@@ -179,6 +184,19 @@ class Topology(Scenario):
         body = s.request()
         s.pay(body)
         s.wait_payment(body["out_trade_no"], "CAPTURED")
+
+    def test_a_clock_that_is_days_off_is_refused(self):
+        """Ids carry the time: events with ids of last month would be looked for in vain."""
+        s = self.stack
+        s.stop("settle")
+        for skew in ("-20d", "+9d"):
+            child = Child(s, "settle", LD_PRELOAD=FAKETIME, FAKETIME=skew)
+            try:
+                self.assertEqual(child.process.wait(30), 3)
+                self.assertIn("clock", child.text())
+            finally:
+                child.end()
+        s.start("settle")
 
     def test_an_older_schema_is_refused(self):
         s = self.stack
