@@ -173,6 +173,25 @@ class Requests(unittest.TestCase):
         self.assertEqual(len(self.problems([1500], too_late=[["r", "p", "25"]])), 1)
 
 
+class TwoObjectsUnderOneKey(unittest.TestCase):
+    """What a PSP that keeps only successes does with a declined key."""
+
+    def told(self, state, status=checks.books.ATTEMPT_FAILED, strays=(("a", "pi_2"),)):
+        return checks.is_told_object(
+            {"what": "object differs", "ours": {"status": status},
+             "theirs": {"account": "a", "object": "pi_2", "state": state}}, dict.fromkeys(strays))
+
+    def test_a_later_success_is_told_by_its_stray_fact(self):
+        self.assertTrue(self.told("succeeded"))
+        self.assertFalse(self.told("succeeded", strays=()))
+
+    def test_a_later_failure_took_no_money(self):
+        self.assertTrue(self.told("failed", strays=()))
+
+    def test_a_success_of_ours_has_its_own_object(self):
+        self.assertFalse(self.told("failed", status=50))
+
+
 class Ask:
     def __init__(self, *answers):
         self.body = {"merchant": "m", "out_trade_no": "n", "amount": 5, "currency": "EUR"}
